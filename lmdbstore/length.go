@@ -1,0 +1,38 @@
+package lmdbstore
+
+import "fmt"
+
+// CheckLength compares the length of data.mdb with the last page that the
+// database says it has; a file that was cut off gives ErrPageUnreadable. View
+// and Update do this by themselves.
+func (s *Store) CheckLength() error {
+	// The number of the last page is read first: the file only grows.
+	info, err := s.env.Info()
+	if err != nil {
+		return s.wrap("read", err)
+	}
+	have, err := s.fileLength()
+	if err != nil {
+		return err
+	}
+	need := (uint64(info.LastPNO) + 1) * uint64(s.pageSize)
+	if info.LastPNO < 1 || need > have || need > uint64(s.mapSize) {
+		return s.unreadable(fmt.Sprintf("has %d bytes of %d", have, need))
+	}
+	s.end.Store(have)
+	return nil
+}
+
+// checkLengthOf checks the length once for each new snapshot, so that a
+// database that nobody changes costs one comparison per View. watchReaders
+// has it checked again each minute.
+func (s *Store) checkLengthOf(txnID uint64) error {
+	if s.checked.Load() == txnID+1 {
+		return nil
+	}
+	if err := s.CheckLength(); err != nil {
+		return err
+	}
+	s.checked.Store(txnID + 1)
+	return nil
+}
