@@ -40,6 +40,10 @@ const freeTable = lmdb.DBI(0)
 
 // Info returns the sizes of all tables and of the file, from one snapshot.
 func (s *Store) Info() (Info, error) {
+	if _, err := s.readers.enter(false); err != nil {
+		return Info{}, err
+	}
+	defer s.readers.leave(nil)
 	env, err := s.env.Info()
 	if err != nil {
 		return Info{}, s.wrap("read", err)

@@ -6,6 +6,14 @@ import "fmt"
 // database says it has; a file that was cut off gives ErrPageUnreadable. View
 // and Update do this by themselves.
 func (s *Store) CheckLength() error {
+	if _, err := s.readers.enter(false); err != nil {
+		return err
+	}
+	defer s.readers.leave(nil)
+	return s.checkLength()
+}
+
+func (s *Store) checkLength() error {
 	// The number of the last page is read first: the file only grows.
 	info, err := s.env.Info()
 	if err != nil {
@@ -30,7 +38,7 @@ func (s *Store) checkLengthOf(txnID uint64) error {
 	if s.checked.Load() == txnID+1 {
 		return nil
 	}
-	if err := s.CheckLength(); err != nil {
+	if err := s.checkLength(); err != nil {
 		return err
 	}
 	s.checked.Store(txnID + 1)

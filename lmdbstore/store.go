@@ -293,7 +293,7 @@ func (s *Store) learn() error {
 	if s.base, err = mapAddress(s.env, s.pageSize); err != nil {
 		return err
 	}
-	return s.CheckLength()
+	return s.checkLength()
 }
 
 // openTables opens (with lmdb.Create: makes) the tables and checks the format.

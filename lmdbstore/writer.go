@@ -60,7 +60,7 @@ func (s *Store) Update(fn func(w *Writer) error) (err error) {
 			err = fault
 		}
 	}()
-	if err := s.CheckLength(); err != nil {
+	if err := s.checkLength(); err != nil {
 		return err
 	}
 	if err := fn(w); err != nil {
