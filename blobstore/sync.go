@@ -1,0 +1,228 @@
+package blobstore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// cut is what one Sync makes durable.
+type cut struct {
+	gen    generation
+	whole  []pendingWhole
+	packs  []*packWriter
+	ends   []PackEnd // of packs, in their order
+	newDir bool      // packs/ has a new entry
+}
+
+// Sync is the barrier. It makes everything stored since the last Sync durable under its final name, and hands out the records for
+// the caller's table and the ends of the packs they lie in; both stay valid for ever and are not used by the batch in a way
+// that a reader could see, but must not be changed. Nothing to do: no records, no barrier.
+//
+// Order: the bytes (fdatasync of each pack; fsync of each whole file, or one syncfs for more than 64), the renames, each
+// folder once. Contents that are put while Sync runs belong to the next one. Sync must not be called again before the
+// transaction that names the last records is durable: it forgets what was handed over, because the index knows it now.
+func (b *Batch) Sync() ([]Record, []PackEnd, error) {
+	b.syncing.Lock()
+	defer b.syncing.Unlock()
+	c, err := b.takeCut()
+	if err != nil || len(c.gen.records) == 0 {
+		return nil, nil, err
+	}
+	err = b.barrier(c)
+	for i := range c.whole {
+		// Renamed ones have no temporary name any more; after a failure the others have.
+		if e := c.whole[i].discard(); err == nil && e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		for _, p := range c.packs {
+			b.s.abandon(p.num)
+		}
+		return nil, nil, b.fail(fmt.Errorf("make contents durable: %w", err))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, p := range c.packs {
+		p.handed = c.ends[i].End
+		p.created = false
+	}
+	return c.gen.records, c.ends, nil
+}
+
+// takeCut moves what was stored so far out of the batch. It waits for the writes that are under way: each is one record.
+func (b *Batch) takeCut() (*cut, error) {
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usable(); err != nil {
+		return nil, err
+	}
+	if err := b.releasePacks(); err != nil {
+		return nil, err
+	}
+	c := &cut{gen: b.cur, whole: b.whole}
+	b.prev, b.cur, b.whole, b.open = b.cur, generation{}, nil, 0
+	for _, p := range b.packs {
+		if p.end > p.handed {
+			c.packs = append(c.packs, p)
+			c.ends = append(c.ends, PackEnd{p.num, p.end})
+			c.newDir = c.newDir || p.created
+		}
+	}
+	return c, nil
+}
+
+// releasePacks closes the full packs whose end the caller has committed, so that a long batch does not keep them all open.
+// The caller holds mu.
+func (b *Batch) releasePacks() error {
+	kept := b.packs[:0]
+	var first error
+	for _, p := range b.packs {
+		done := p != b.pack && p.handed == p.end
+		if done {
+			end, ok, err := b.packEnd(p.num)
+			done = err == nil && ok && end >= p.end
+		}
+		if !done {
+			kept = append(kept, p)
+		} else if err := p.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	b.packs = kept
+	return first
+}
+
+// barrier writes, renames and flushes in the order that makes a crash at any point harmless.
+func (b *Batch) barrier(c *cut) error {
+	if err := b.flush(c); err != nil {
+		return err
+	}
+	dirs, err := b.place(c)
+	if err != nil {
+		return err
+	}
+	if c.newDir {
+		dirs = append(dirs, filepath.Join(b.s.dir, packsDir))
+	}
+	if len(dirs) > fsyncEach && syncFSReports() {
+		if err := b.s.syncFS(b.fsys); err != nil {
+			return err
+		}
+	} else {
+		for _, d := range dirs {
+			if err := b.s.syncDir(d); err != nil {
+				return err
+			}
+		}
+	}
+	b.s.markDurable(c.whole)
+	return nil
+}
+
+// flush makes the bytes durable.
+func (b *Batch) flush(c *cut) error {
+	if len(c.whole) > fsyncEach && syncFSReports() {
+		return b.s.syncFS(b.fsys)
+	}
+	var g errgroup.Group
+	g.SetLimit(16)
+	for _, p := range c.packs {
+		g.Go(func() error { return b.s.syncData(p.f) })
+	}
+	for i := range c.whole {
+		if w := &c.whole[i]; !w.synced {
+			g.Go(func() error { return b.s.syncFile(w.f) })
+		}
+	}
+	return g.Wait()
+}
+
+// place gives the whole files their final names and returns the folders that gained an entry.
+func (b *Batch) place(c *cut) ([]string, error) {
+	var dirs []string
+	var touched [256]bool
+	parent := false
+	for i := range c.whole {
+		w := &c.whole[i]
+		final := b.s.wholePath(&w.hash)
+		dir := filepath.Dir(final)
+		if x := w.hash[0]; !touched[x] {
+			touched[x] = true
+			dirs = append(dirs, dir)
+			made, err := b.s.mkdir(dir)
+			if err != nil {
+				return nil, err
+			}
+			// A folder that another process made may not be durable yet either, if that process died.
+			parent = parent || made || !b.s.isDurable(x)
+		}
+		if err := b.placeOne(w, final); err != nil {
+			return nil, err
+		}
+	}
+	if parent {
+		dirs = append(dirs, filepath.Join(b.s.dir, wholeDir))
+	}
+	return dirs, nil
+}
+
+// placeOne renames one file. A linked one is compared with what was hashed: its owner may have written to it since.
+func (b *Batch) placeOne(w *pendingWhole, final string) error {
+	at := w.temp
+	if at == "" {
+		at = final
+	}
+	if w.linked {
+		if err := checkLinked(at, w); err != nil {
+			return err
+		}
+	}
+	if w.temp == "" {
+		return nil
+	}
+	if err := os.Rename(w.temp, final); err != nil {
+		return err
+	}
+	b.s.forgetWhole(&w.hash)
+	if !w.linked {
+		w.temp = ""
+	}
+	// rename does nothing when both names are one inode: then discard still removes the temporary name.
+	return nil
+}
+
+// checkLinked returns ErrChanged naming the source when a linked file is not what was hashed.
+func checkLinked(at string, w *pendingWhole) error {
+	f, st, err := openFile(at, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if !st.sameBytes(w.id) {
+		return fmt.Errorf("store %s: %w", w.source, ErrChanged)
+	}
+	return nil
+}
+
+func (s *Store) isDurable(x byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.durable[x]
+}
+
+// markDurable notes the fan-out folders whose entries in whole/ are durable.
+func (s *Store) markDurable(whole []pendingWhole) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range whole {
+		s.durable[whole[i].hash[0]] = true
+	}
+}

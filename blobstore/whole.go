@@ -1,0 +1,133 @@
+package blobstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"bole/merkle"
+)
+
+// pendingWhole is a whole file on its way: a finished temporary, or a file that already stands at its final name and only
+// has to be made durable (temp is then empty).
+type pendingWhole struct {
+	hash   merkle.Hash
+	size   int64
+	temp   string   // its name in tmp/; "" when it has its final one
+	f      *os.File // open for fsync, or nil
+	synced bool     // fsynced already
+	source string   // for messages
+	linked bool     // shares its inode with the user's file
+	id     fileID   // of a linked file, when it had been hashed
+}
+
+// newTemp makes an empty temporary file.
+func (b *Batch) newTemp(source string) (*pendingWhole, error) {
+	path, err := b.temps.path()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &pendingWhole{temp: path, f: f, source: source}, nil
+}
+
+// discard closes and removes the temporary file. A second call does nothing.
+func (w *pendingWhole) discard() error {
+	err := w.close()
+	if w.temp != "" {
+		err = errors.Join(err, removeMissing(w.temp))
+		w.temp = ""
+	}
+	return err
+}
+
+func (w *pendingWhole) close() error {
+	if w.f == nil {
+		return nil
+	}
+	f := w.f
+	w.f = nil
+	return f.Close()
+}
+
+// seal takes the write permission from a finished copy and turns on fs-verity where there is any.
+func (b *Batch) seal(w *pendingWhole) error {
+	if err := w.f.Chmod(b.s.wholeMode()); err != nil {
+		return err
+	}
+	if b.s.noVerity.Load() {
+		return nil
+	}
+	// fs-verity wants no writer. The new descriptor is open before the old one goes, so no lost write goes unseen.
+	ro, err := os.Open(w.temp)
+	if err != nil {
+		return err
+	}
+	if err := w.close(); err != nil {
+		return errors.Join(err, ro.Close())
+	}
+	w.f = ro
+	return b.s.enableVerity(ro)
+}
+
+// fsyncEach is how many whole files a barrier flushes one by one; for more it flushes the file system once.
+const fsyncEach = 64
+
+// keep leaves a finished whole file for the next Sync, or drops it when the content is stored already. Up to fsyncEach
+// of them stay open, so that their fsync sees every write that was lost; for more, syncfs does.
+func (b *Batch) keep(h *merkle.Hash, w *pendingWhole) error {
+	if ok, err := b.known(h); err != nil {
+		return err
+	} else if ok {
+		return w.discard()
+	}
+	w.hash = *h
+	if !syncFSReports() && b.full() {
+		// Old kernels hide lost writes from syncfs: flush now, while the descriptor is open.
+		if err := b.s.syncFile(w.f); err != nil {
+			b.fail(err)
+			return err
+		}
+		w.synced = true
+	}
+	return b.enlist(w)
+}
+
+func (b *Batch) full() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open >= fsyncEach
+}
+
+// enlist notes the file as stored.
+func (b *Batch) enlist(w *pendingWhole) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usable(); err != nil {
+		return err
+	}
+	if _, ok := b.knownHere(&w.hash); ok {
+		return w.discard()
+	}
+	if b.open < fsyncEach && !w.synced {
+		b.open++
+	} else if err := w.close(); err != nil {
+		return fmt.Errorf("close %s: %w", w.temp, err)
+	}
+	b.whole = append(b.whole, *w)
+	b.cur.add(Record{w.hash, Location{Length: uint64(w.size)}})
+	return nil
+}
+
+// wholeLooksRight tells whether a content that the index calls a whole file is there, has its size, and is not known to be
+// wrong. If not, it is stored again: so adding the source again heals the store.
+func (s *Store) wholeLooksRight(h *merkle.Hash, size uint64) bool {
+	fi, err := os.Lstat(s.wholePath(h))
+	return err == nil && fi.Mode().IsRegular() && uint64(fi.Size()) == size && !s.isBad(h)
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }
