@@ -1,12 +1,10 @@
 package blobstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"bole/merkle"
 )
@@ -31,7 +29,6 @@ type Batch struct {
 	packEnd PackEndFunc
 	fsys    *os.File // open since before the first write, for syncfs
 	temps   tempOwner
-	handed  atomic.Uint64 // bytes of contents stored since Begin
 
 	syncing sync.Mutex
 	writes  sync.RWMutex
@@ -47,30 +44,24 @@ type Batch struct {
 	closed bool
 }
 
-// generation is what one barrier covers: the records, and an index over them by the first 8 bytes of the hash. When two
-// contents share these, only the first is found again and the other may be stored twice, which harms nothing.
+// generation is what one barrier covers. The records are handed to the caller, who may do with them what he likes; so what
+// has to be known of them afterwards is kept apart.
 type generation struct {
 	records []Record
-	seen    map[uint64]uint32
+	seen    map[merkle.Hash]struct{}
 	bytes   uint64
 }
 
-func (g *generation) find(h *merkle.Hash) (Location, bool) {
-	i, ok := g.seen[binary.LittleEndian.Uint64(h[:])]
-	if !ok || g.records[i].Hash != *h {
-		return Location{}, false
-	}
-	return g.records[i].Location, true
+func (g *generation) has(h *merkle.Hash) bool {
+	_, ok := g.seen[*h]
+	return ok
 }
 
 func (g *generation) add(r Record) {
 	if g.seen == nil {
-		g.seen = map[uint64]uint32{}
+		g.seen = map[merkle.Hash]struct{}{}
 	}
-	key := binary.LittleEndian.Uint64(r.Hash[:])
-	if _, taken := g.seen[key]; !taken {
-		g.seen[key] = uint32(len(g.records))
-	}
+	g.seen[r.Hash] = struct{}{}
 	g.records = append(g.records, r)
 	g.bytes += r.Location.Length
 }
@@ -109,8 +100,7 @@ func (b *Batch) Pending() (contents int, bytes uint64) {
 // known tells whether a content needs no storing.
 func (b *Batch) known(h *merkle.Hash) (bool, error) {
 	b.mu.Lock()
-	_, ok := b.knownHere(h)
-	err := b.usable()
+	ok, err := b.knownHere(h), b.usable()
 	b.mu.Unlock()
 	if ok || err != nil {
 		return ok, err
@@ -123,12 +113,7 @@ func (b *Batch) known(h *merkle.Hash) (bool, error) {
 }
 
 // knownHere looks in what this batch stored. The caller holds mu.
-func (b *Batch) knownHere(h *merkle.Hash) (Location, bool) {
-	if loc, ok := b.cur.find(h); ok {
-		return loc, true
-	}
-	return b.prev.find(h)
-}
+func (b *Batch) knownHere(h *merkle.Hash) bool { return b.cur.has(h) || b.prev.has(h) }
 
 // usable says why the batch takes no more. The caller holds mu.
 func (b *Batch) usable() error {
@@ -174,7 +159,7 @@ func (b *Batch) reserve(h *merkle.Hash, length uint64) (*packWriter, uint64, err
 	if err := b.usable(); err != nil {
 		return nil, 0, err
 	}
-	if _, ok := b.knownHere(h); ok {
+	if b.knownHere(h) {
 		return nil, 0, nil
 	}
 	need := RecordHeader + length

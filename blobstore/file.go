@@ -3,6 +3,7 @@ package blobstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -101,7 +102,7 @@ func readUpTo(f *os.File, buf []byte) ([]byte, error) {
 	for n < len(buf) {
 		m, err := f.ReadAt(buf[n:], int64(n))
 		n += m
-		if isEOF(err) {
+		if err == io.EOF {
 			break
 		}
 		if err != nil {
@@ -113,7 +114,7 @@ func readUpTo(f *os.File, buf []byte) ([]byte, error) {
 
 // putLarge brings a file into tmp/, hashes it there, and leaves it for Sync.
 func (b *Batch) putLarge(f *os.File, before fileStat, path string) (merkle.Hash, error) {
-	w, err := b.newTemp(path)
+	w, err := b.temps.create(path)
 	if err != nil {
 		return merkle.Hash{}, err
 	}
@@ -150,7 +151,7 @@ func (b *Batch) fill(w *pendingWhole, f *os.File, before fileStat) (merkle.Hash,
 		err = unchanged(f, before)
 	}
 	if err == nil {
-		err = b.seal(w)
+		err = b.s.seal(w)
 	}
 	return h, err
 }

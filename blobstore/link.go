@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"bole/merkle"
 )
@@ -35,7 +36,7 @@ func (b *Batch) link(f *os.File, path string) (h merkle.Hash, size int64, linked
 	if !st.regular {
 		return h, 0, false, ErrNotRegular
 	}
-	if st.size <= b.s.limit || st.nlink > 2 || !takeLease(f) {
+	if st.size <= b.s.limit || st.nlink > 2 || takeLease(f) != leaseTaken {
 		return h, 0, false, nil
 	}
 	defer dropLease(f)
@@ -163,8 +164,11 @@ func (s *Store) sealOpen(h *merkle.Hash, f *os.File, st fileStat, size, mtime in
 	if st.perm&0o222 == 0 {
 		return nil
 	}
-	if takeLease(f) {
+	switch takeLease(f) {
+	case leaseTaken:
 		defer dropLease(f)
+	case leaseBusy:
+		return s.replaceByCopy(h, f, st)
 	}
 	if st.size != size || st.mtime != mtime {
 		got, err := s.stream(f, st.size, nil, nil)
@@ -180,4 +184,36 @@ func (s *Store) sealOpen(h *merkle.Hash, f *os.File, st fileStat, size, mtime in
 		return err
 	}
 	return s.enableVerity(f)
+}
+
+// replaceByCopy puts a copy in the place of a linked file that somebody has open for writing, durably. The source keeps the
+// inode and its mode.
+func (s *Store) replaceByCopy(h *merkle.Hash, f *os.File, st fileStat) (err error) {
+	temps := tempOwner{s: s}
+	defer func() { err = errors.Join(err, temps.close()) }()
+	w, err := temps.create(f.Name())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.discard()) }()
+	got, err := s.stream(f, st.size, w.f, nil)
+	if errors.Is(err, errShort) || err == nil && got != *h {
+		s.markBad(h, st.fileID)
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.seal(w); err != nil {
+		return err
+	}
+	if err := s.syncFile(w.f); err != nil {
+		return err
+	}
+	if err := os.Rename(w.temp, f.Name()); err != nil {
+		return err
+	}
+	w.temp = ""
+	s.forgetWhole(h)
+	return s.syncDir(filepath.Dir(f.Name()))
 }

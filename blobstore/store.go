@@ -9,13 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"bole/merkle"
 )
 
 // Options are the same for every process that opens a store.
 type Options struct {
-	DirMode  fs.FileMode // permission bits (and ModeSetgid) of folders made later; 0: 0755 less the umask
-	FileMode fs.FileMode // permission bits of packs and lock files; 0: 0644 less the umask. Whole files get FileMode & 0444.
+	DirMode  fs.FileMode // mode bits of folders, as chmod(2) takes them (02775: set-gid); 0: 0755 less the umask
+	FileMode fs.FileMode // mode bits of packs and lock files; 0: 0644 less the umask. Whole files get FileMode & 0444.
 	Limit    int         // bytes up to which PutFile puts a file into a pack, at most MaxRecord; 0: DefaultLimit
 }
 
@@ -152,7 +154,9 @@ func (s *Store) mkdir(path string) (made bool, err error) {
 		return false, err
 	}
 	if s.opts.DirMode != 0 {
-		return true, os.Chmod(path, s.opts.DirMode)
+		if err := unix.Chmod(path, uint32(s.opts.DirMode)&0o7777); err != nil {
+			return true, &fs.PathError{Op: "chmod", Path: path, Err: err}
+		}
 	}
 	return true, nil
 }

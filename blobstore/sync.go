@@ -10,16 +10,16 @@ import (
 
 // cut is what one Sync makes durable.
 type cut struct {
-	gen    generation
-	whole  []pendingWhole
-	packs  []*packWriter
-	ends   []PackEnd // of packs, in their order
-	newDir bool      // packs/ has a new entry
+	records []Record
+	whole   []pendingWhole
+	packs   []*packWriter
+	ends    []PackEnd // of packs, in their order
+	newDir  bool      // packs/ has a new entry
 }
 
 // Sync is the barrier. It makes everything stored since the last Sync durable under its final name, and hands out the records for
-// the caller's table and the ends of the packs they lie in; both stay valid for ever and are not used by the batch in a way
-// that a reader could see, but must not be changed. Nothing to do: no records, no barrier.
+// the caller's table and the ends of the packs they lie in; both belong to the caller from then on. Nothing to do: no
+// records, no barrier.
 //
 // Order: the bytes (fdatasync of each pack; fsync of each whole file, or one syncfs for more than 64), the renames, each
 // folder once. Contents that are put while Sync runs belong to the next one. Sync must not be called again before the
@@ -28,7 +28,7 @@ func (b *Batch) Sync() ([]Record, []PackEnd, error) {
 	b.syncing.Lock()
 	defer b.syncing.Unlock()
 	c, err := b.takeCut()
-	if err != nil || len(c.gen.records) == 0 {
+	if err != nil || len(c.records) == 0 {
 		return nil, nil, err
 	}
 	err = b.barrier(c)
@@ -50,7 +50,7 @@ func (b *Batch) Sync() ([]Record, []PackEnd, error) {
 		p.handed = c.ends[i].End
 		p.created = false
 	}
-	return c.gen.records, c.ends, nil
+	return c.records, c.ends, nil
 }
 
 // takeCut moves what was stored so far out of the batch. It waits for the writes that are under way: each is one record.
@@ -65,8 +65,8 @@ func (b *Batch) takeCut() (*cut, error) {
 	if err := b.releasePacks(); err != nil {
 		return nil, err
 	}
-	c := &cut{gen: b.cur, whole: b.whole}
-	b.prev, b.cur, b.whole, b.open = b.cur, generation{}, nil, 0
+	c := &cut{records: b.cur.records, whole: b.whole}
+	b.prev, b.cur, b.whole, b.open = generation{seen: b.cur.seen}, generation{}, nil, 0
 	for _, p := range b.packs {
 		if p.end > p.handed {
 			c.packs = append(c.packs, p)

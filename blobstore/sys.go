@@ -140,3 +140,12 @@ func (s *Store) syncDir(path string) error {
 	err = s.syncFile(d)
 	return errors.Join(err, d.Close())
 }
+
+// lease is the answer to the question whether somebody has a file open for writing.
+type lease uint8
+
+const (
+	leaseNone  lease = iota // nobody can tell: no leases for this user, file system or system
+	leaseTaken              // nobody has, and whoever tries waits for us
+	leaseBusy               // somebody has
+)

@@ -141,13 +141,18 @@ func linkOpen(src *os.File, path string) (bool, error) {
 	return false, nil
 }
 
-// takeLease takes a read lease on f: it says that nobody has the file open for writing, and makes whoever opens it for
-// writing wait until it is given back (fcntl(2), F_SETLEASE). It reports false when somebody has, and where there are no leases
-// for this user or file system, because then nobody can tell.
-func takeLease(f *os.File) bool {
+// takeLease takes a read lease on f, which is open for reading only: it says that nobody has the file open for writing, and
+// makes whoever opens it for writing wait until it is given back (fcntl(2), F_SETLEASE).
+func takeLease(f *os.File) lease {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	runtime.KeepAlive(f)
-	return err == nil
+	switch {
+	case err == nil:
+		return leaseTaken
+	case errors.Is(err, unix.EAGAIN):
+		return leaseBusy
+	}
+	return leaseNone
 }
 
 // leaseHeld reports false once somebody waits for the lease on f or has broken it.

@@ -3,7 +3,6 @@ package blobstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"bole/merkle"
@@ -22,9 +21,9 @@ type pendingWhole struct {
 	id     fileID   // of a linked file, when it had been hashed
 }
 
-// newTemp makes an empty temporary file.
-func (b *Batch) newTemp(source string) (*pendingWhole, error) {
-	path, err := b.temps.path()
+// create makes an empty temporary file.
+func (o *tempOwner) create(source string) (*pendingWhole, error) {
+	path, err := o.path()
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +54,11 @@ func (w *pendingWhole) close() error {
 }
 
 // seal takes the write permission from a finished copy and turns on fs-verity where there is any.
-func (b *Batch) seal(w *pendingWhole) error {
-	if err := w.f.Chmod(b.s.wholeMode()); err != nil {
+func (s *Store) seal(w *pendingWhole) error {
+	if err := w.f.Chmod(s.wholeMode()); err != nil {
 		return err
 	}
-	if b.s.noVerity.Load() {
+	if s.noVerity.Load() {
 		return nil
 	}
 	// fs-verity wants no writer. The new descriptor is open before the old one goes, so no lost write goes unseen.
@@ -71,7 +70,7 @@ func (b *Batch) seal(w *pendingWhole) error {
 		return errors.Join(err, ro.Close())
 	}
 	w.f = ro
-	return b.s.enableVerity(ro)
+	return s.enableVerity(ro)
 }
 
 // fsyncEach is how many whole files a barrier flushes one by one; for more it flushes the file system once.
@@ -110,7 +109,7 @@ func (b *Batch) enlist(w *pendingWhole) error {
 	if err := b.usable(); err != nil {
 		return err
 	}
-	if _, ok := b.knownHere(&w.hash); ok {
+	if b.knownHere(&w.hash) {
 		return w.discard()
 	}
 	if b.open < fsyncEach && !w.synced {
@@ -129,5 +128,3 @@ func (s *Store) wholeLooksRight(h *merkle.Hash, size uint64) bool {
 	fi, err := os.Lstat(s.wholePath(h))
 	return err == nil && fi.Mode().IsRegular() && uint64(fi.Size()) == size && !s.isBad(h)
 }
-
-func isEOF(err error) bool { return errors.Is(err, io.EOF) }

@@ -126,7 +126,7 @@ func fillRepository(tmp string, o InitOptions) error {
 			return err
 		}
 	}
-	if err := blobstore.Create(contents); err != nil {
+	if err := blobstore.Create(contents, blobstore.Options{DirMode: dirMode, FileMode: fileMode}); err != nil {
 		return err
 	}
 	db := filepath.Join(tmp, "db")
