@@ -122,7 +122,7 @@ func TestFlat(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	var first census
 	for run := range 2 {
-		dir := filepath.Join(t.TempDir(), "flat")
+		dir := filepath.Join(memoryDir(t), "flat")
 		if err := Flat(dir, 1234, 100); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestFlat(t *testing.T) {
 }
 
 func TestSpanGrows(t *testing.T) {
-	whole, steps := t.TempDir(), t.TempDir()
+	whole, steps := memoryDir(t), memoryDir(t)
 	if err := Span(whole, 0, 7000); err != nil {
 		t.Fatal(err)
 	}
