@@ -1,0 +1,5 @@
+//go:build crash
+
+package integration
+
+const killRounds = 200
