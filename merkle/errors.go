@@ -1,6 +1,9 @@
 package merkle
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrCorrupt is matched by every CorruptError: bytes that are not the
@@ -70,6 +73,9 @@ func (e *MissingError) Error() string { return "node " + e.Node.String() + " is 
 
 // Is makes a MissingError match ErrMissing.
 func (e *MissingError) Is(target error) bool { return target == ErrMissing }
+
+// faultError turns what sum found in records made by Apply into an error.
+func faultError(fault string) error { return fmt.Errorf("%w: %s", ErrTooLarge, fault) }
 
 func corrupt(h *Hash, reason string) error {
 	e := &CorruptError{Reason: reason}

@@ -56,6 +56,8 @@ type hashing struct {
 	sum [HashSize]byte
 }
 
+func newHashing() hashing { return hashing{h: blake3.New()} }
+
 func (p *hashing) hash(b []byte) Hash {
 	p.h.Reset()
 	p.h.Write(b) // never fails
@@ -96,7 +98,7 @@ type ContentHasher struct{ p hashing }
 // NewContentHasher returns a ContentHasher of no bytes. It holds 10 KiB; reuse
 // it by Reset.
 func NewContentHasher() *ContentHasher {
-	return &ContentHasher{p: hashing{h: blake3.New()}}
+	return &ContentHasher{p: newHashing()}
 }
 
 // Write adds b to the content.

@@ -1,0 +1,447 @@
+package merkle
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// edit says: the old records whose names are at least lo and before hi (nil:
+// all that follow) give way to one record, or to none. Its bytes are valid
+// until the next edit is pulled.
+type edit struct {
+	lo, hi []byte
+	has    bool   // there is a record
+	fixed  []byte // its fixed part, heap end not set
+	item   []byte // its heap item
+	name   []byte // its name, inside item
+}
+
+// level is one stage of Apply's pipeline for one directory. It pulls edits of
+// the records of one level, in the order of names, merges them with the old
+// records, cuts the result into nodes, and hands out edits of the records of
+// the level above. Old nodes far from an edit are neither read nor written:
+// work is done in regions. A region begins at an old boundary that the edits
+// cannot move and ends at the next one where old and new nodes agree again.
+//
+// The level at which the old tree has its root, and those above it, have no old
+// boundaries; there the whole level is one region, and it is cut at all only
+// when it does not fit one node.
+type level struct {
+	a     *applier
+	pull  func() (*edit, error)
+	below *level
+	k     int
+
+	cur  *edit // pulled, not consumed
+	have bool
+
+	old    walk
+	open   bool // a region is open
+	done   bool // no edits are left and everything is handed out
+	edited bool // at least one edit was consumed
+	lo     []byte
+	count  int // nodes handed out in this region
+	since  int // old records passed since names last differed
+	b      builder
+
+	out   []edit
+	outAt int
+
+	// New nodes are held back, not written, until it is sure that the level
+	// does not fit the root: small directories leave no garbage.
+	held     []heldNode
+	heldSize int
+	over     bool // the level does not fit one node
+}
+
+type heldNode struct {
+	hash  Hash
+	bytes []byte
+}
+
+// peek returns the next edit, or nil when there is none.
+func (l *level) peek() (*edit, error) {
+	if !l.have {
+		e, err := l.pull()
+		if err != nil {
+			return nil, err
+		}
+		l.cur, l.have = e, true
+	}
+	return l.cur, nil
+}
+
+// consume makes peek pull another edit.
+func (l *level) consume() {
+	l.have = l.cur == nil // the end stays the end
+}
+
+// next hands out an edit of the level above, or nil at the end.
+func (l *level) next() (*edit, error) {
+	for l.outAt == len(l.out) {
+		l.out, l.outAt = l.out[:0], 0
+		if l.done {
+			return nil, nil
+		}
+		if err := l.step(); err != nil {
+			return nil, err
+		}
+	}
+	l.outAt++
+	return &l.out[l.outAt-1], nil
+}
+
+func (l *level) step() error {
+	if !l.open {
+		return l.openRegion()
+	}
+	end, err := l.advance()
+	if err != nil {
+		return err
+	}
+	if end {
+		return l.closeRegion(nil, atEnd)
+	}
+	return nil
+}
+
+// gather merges all edits of a level without old boundaries and reports
+// whether its records fit the root. If not, next goes on from there.
+func (l *level) gather() (fits bool, err error) {
+	l.begin(nil, false)
+	for !l.b.cutting {
+		end, err := l.advance()
+		if err != nil || end {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// begin opens a region at lo.
+func (l *level) begin(lo []byte, cutting bool) {
+	l.open, l.count, l.since = true, 0, window
+	l.lo = append(l.lo[:0], lo...)
+	l.b.reset(l.k, cutting)
+}
+
+// openRegion opens the region for the next edit that changes anything. It
+// begins at the last natural start that has at least a window of records
+// between itself and the edit, so that neither this nor a later edit can
+// unmake it. An old node of fewer than maxRun records is always followed by a
+// natural start; one of maxRun may be, and is taken not to be.
+func (l *level) openRegion() error {
+	e, err := l.peek()
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		l.done = true
+		return nil
+	}
+	if err := l.old.seekName(e.lo, true); err != nil {
+		return err
+	}
+	if idle, err := l.changesNothing(e); err != nil || idle {
+		l.consume()
+		return err
+	}
+	distance := l.old.at().i
+	for {
+		before := l.old
+		more, err := before.prev()
+		if err != nil {
+			return err
+		}
+		if !more {
+			l.old.at().i = 0
+			l.begin(nil, true)
+			return nil
+		}
+		if distance > window && before.at().n.count != maxRun {
+			l.old.at().i = 0
+			first, ok := l.old.at().n.name(0)
+			if !ok {
+				return l.old.fail(l.k, "heap out of bounds")
+			}
+			l.begin(first, true)
+			return nil
+		}
+		l.old = before
+		distance += l.old.at().n.count
+	}
+}
+
+// changesNothing compares an edit with the old records, which stand at its lo.
+func (l *level) changesNothing(e *edit) (bool, error) {
+	f := l.old.at()
+	at := f.i
+	if e.has {
+		if at >= f.n.count {
+			return false, nil
+		}
+		item, ok := f.n.item(at)
+		if !ok {
+			return false, l.old.fail(l.k, "heap out of bounds")
+		}
+		size := heapEndOffset(l.k)
+		if !bytes.Equal(item, e.item) || !bytes.Equal(f.n.record(at)[:size], e.fixed[:size]) ||
+			!bytes.Equal(f.n.record(at)[size+4:], e.fixed[size+4:]) {
+			return false, nil
+		}
+		at++
+	}
+	var after []byte
+	var err error
+	if at < f.n.count {
+		var ok bool
+		if after, ok = f.n.name(at); !ok {
+			err = l.old.fail(l.k, "heap out of bounds")
+		}
+	} else {
+		after, err = l.old.nextFirst()
+	}
+	return err == nil && (after == nil || e.hi != nil && bytes.Compare(after, e.hi) >= 0), err
+}
+
+func heapEndOffset(level int) int {
+	if level == 0 {
+		return offEntryEnd
+	}
+	return offIndexEnd
+}
+
+// advance moves an open region on by one old record or one edit. It reports
+// true when neither is left.
+func (l *level) advance() (end bool, err error) {
+	e, err := l.peek()
+	if err != nil {
+		return false, err
+	}
+	f := l.old.at()
+	if f.i >= f.n.count {
+		if closed, err := l.tryClose(e); err != nil || closed {
+			return false, err
+		}
+		more, err := l.old.next()
+		if err != nil || more {
+			return false, err
+		}
+		if e == nil {
+			return true, nil
+		}
+		return false, l.apply(e)
+	}
+	name, ok := f.n.name(f.i)
+	if !ok {
+		return false, l.old.fail(l.k, "heap out of bounds")
+	}
+	if e != nil && bytes.Compare(name, e.lo) >= 0 {
+		return false, l.apply(e)
+	}
+	return false, l.copyOld()
+}
+
+// copyOld takes the old record that the region stands at.
+func (l *level) copyOld() error {
+	f := l.old.at()
+	item, ok := f.n.item(f.i)
+	if !ok {
+		return l.old.fail(l.k, "heap out of bounds")
+	}
+	var first *Hash
+	if f.i == 0 {
+		first = f.n.h
+	}
+	rec := f.n.record(f.i)
+	f.i++
+	l.since++
+	return l.add(rec, item, first)
+}
+
+// apply drops the old records that an edit covers and adds its own.
+func (l *level) apply(e *edit) error {
+	var first *Hash
+	dropped, same := 0, false
+	for {
+		f := l.old.at()
+		var name []byte
+		ok, err := true, error(nil)
+		inside := f.i < f.n.count
+		if inside {
+			name, ok = f.n.name(f.i)
+		} else {
+			name, err = l.old.nextFirst()
+		}
+		if !ok {
+			err = l.old.fail(l.k, "heap out of bounds")
+		}
+		if err != nil {
+			return err
+		}
+		if name == nil || e.hi != nil && bytes.Compare(name, e.hi) >= 0 {
+			break
+		}
+		if !inside {
+			if _, err := l.old.next(); err != nil {
+				return err
+			}
+			continue
+		}
+		dropped++
+		if e.has && bytes.Equal(name, e.name) {
+			same = true
+			if f.i == 0 {
+				first = f.n.h
+			}
+		}
+		f.i++
+	}
+	if e.has && same && dropped == 1 {
+		l.since++ // only its value changed
+	} else if e.has || dropped > 0 {
+		l.since = 0
+	}
+	l.edited = true
+	if e.has {
+		if err := l.add(e.fixed, e.item, first); err != nil {
+			return err
+		}
+	}
+	l.consume()
+	return nil
+}
+
+// add adds a record to the new level and hands out what that completes.
+func (l *level) add(fixed, item []byte, first *Hash) error {
+	l.b.add(fixed, item, first)
+	if !l.b.cutting {
+		if l.b.size() > rootLimit {
+			l.over = true
+			l.b.startCutting()
+		}
+		return nil
+	}
+	for {
+		m := l.b.cut(open)
+		if m == 0 {
+			return nil
+		}
+		if err := l.emit(m, l.b.name(m)); err != nil {
+			return err
+		}
+	}
+}
+
+// tryClose ends the region before the next old node when that node's start is
+// the same in the new level: a natural one, with a window of unchanged names
+// on its left and no edit within a window on its right. Edits that do not reach
+// the node after it are far enough, because a natural start has a window of
+// records that are no starts.
+func (l *level) tryClose(e *edit) (bool, error) {
+	hi, err := l.old.nextFirst()
+	if err != nil || hi == nil {
+		return false, err
+	}
+	if l.old.at().n.count == maxRun || l.since < window {
+		return false, nil
+	}
+	if e != nil {
+		after, err := l.old.secondFirst()
+		if err != nil || after == nil || bytes.Compare(e.lo, after) < 0 {
+			return false, err
+		}
+	}
+	return true, l.closeRegion(hi, atNatural)
+}
+
+// closeRegion hands out what is left of a region that ends before hi, nil
+// standing for the end of the level.
+func (l *level) closeRegion(hi []byte, c closing) error {
+	for {
+		m := l.b.cut(c)
+		if m == 0 {
+			break
+		}
+		end := hi
+		if m < l.b.n {
+			end = l.b.name(m)
+		}
+		if err := l.emit(m, end); err != nil {
+			return err
+		}
+	}
+	if l.count == 0 {
+		e := l.newOut(hi)
+		e.has = false
+	}
+	l.open = false
+	l.done = c == atEnd
+	return nil
+}
+
+// newOut makes room for an edit that is handed out and sets its range.
+func (l *level) newOut(hi []byte) *edit {
+	if len(l.out) < cap(l.out) {
+		l.out = l.out[:len(l.out)+1]
+	} else {
+		l.out = append(l.out, edit{})
+	}
+	e := &l.out[len(l.out)-1]
+	e.lo = append(e.lo[:0], l.lo...)
+	l.lo = append(l.lo[:0], hi...)
+	if hi == nil {
+		e.hi = nil
+	} else {
+		e.hi = append(e.hi[:0], hi...)
+	}
+	l.count++
+	return e
+}
+
+// emit encodes the first m records of the builder as a node that ends before
+// hi, keeps it, and hands out its record.
+func (l *level) emit(m int, hi []byte) error {
+	b, entries, t, err := l.b.node(l.a.node[:0], kindVNode, m)
+	l.a.node = b
+	if err != nil {
+		return fmt.Errorf("directory %q: %w", l.a.dirPath(), err)
+	}
+	h := NodeHash(b)
+	e := l.newOut(hi)
+	e.has = true
+	e.fixed = appendIndex(e.fixed[:0], h, entries, t)
+	e.item = append(e.item[:0], l.b.name(0)...)
+	e.name = e.item
+	first := l.b.firsts[0]
+	l.b.drop(m)
+	if first != nil && *first == h {
+		return nil
+	}
+	return l.keep(h, b)
+}
+
+// keep holds a new node back or, once the level is known to exceed the root,
+// writes it.
+func (l *level) keep(h Hash, b []byte) error {
+	if l.over {
+		return l.a.put(h, b)
+	}
+	l.held = append(l.held, heldNode{h, bytes.Clone(b)})
+	if l.heldSize += len(b) - headerSize; l.heldSize > rootLimit-headerSize {
+		l.over = true
+		return l.flush()
+	}
+	return nil
+}
+
+// flush writes the nodes held back.
+func (l *level) flush() error {
+	for _, n := range l.held {
+		if err := l.a.put(n.hash, n.bytes); err != nil {
+			return err
+		}
+	}
+	l.held, l.heldSize = l.held[:0], 0
+	return nil
+}
