@@ -6,9 +6,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -216,4 +218,20 @@ func runChildAs(t testing.TB, uid uint32, mode string, args ...string) (status i
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func init() {
+	// Locks byte args[1] of the lock file until its input ends. This process
+	// never has the database open.
+	children["lockpid"] = func(args []string) int {
+		f, err := os.OpenFile(filepath.Join(args[0], "lock.mdb"), os.O_RDWR, 0)
+		fatal(err)
+		pid, err := strconv.ParseInt(args[1], 10, 64)
+		fatal(err)
+		lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: pid, Len: 1}
+		fatal(syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &lock))
+		fmt.Println("locked")
+		io.Copy(io.Discard, os.Stdin)
+		return 0
+	}
 }

@@ -12,11 +12,8 @@ import (
 	"github.com/bmatsuo/lmdb-go/lmdb"
 )
 
-// bufferBytes is how many bytes of nodes are gathered before they are put:
-// sorted keys fill pages densely and touch each page once.
-const bufferBytes = 16 << 20
-
-// nodeBuffer gathers nodes until they are put in the order of their keys.
+// nodeBuffer gathers nodes until they are put in the order of their keys, which
+// fills pages densely and touches each page once.
 type nodeBuffer struct {
 	arena []byte
 	nodes []bufferedNode
@@ -42,9 +39,9 @@ func compareKeys(a, b bufferedNode) int {
 func (nb *nodeBuffer) bytes(n *bufferedNode) []byte { return nb.arena[n.off : n.off+n.size] }
 
 // full tells whether the buffer is to be put before another n bytes are added.
-func (nb *nodeBuffer) full(n, pageSize int) bool {
+func (nb *nodeBuffer) full(n int, s *Store) bool {
 	return len(nb.nodes) > 0 &&
-		(len(nb.arena)+n > bufferBytes || nb.use.dirty(pageSize) >= batchPages)
+		(len(nb.arena)+n > s.limits.buffer || nb.use.dirty(s.pageSize) >= s.limits.batch)
 }
 
 func (nb *nodeBuffer) add(h merkle.Hash, b []byte, pageSize int) {
@@ -106,7 +103,7 @@ func (w *Writer) makeRoom() error {
 	before := w.dirty()
 	after := before + w.nodes.use.dirty(w.s.pageSize)
 	switch {
-	case after <= maxDirtyPages:
+	case after <= w.s.limits.dirty:
 		return nil
 	case !w.pinned:
 		w.batches = true
@@ -114,7 +111,7 @@ func (w *Writer) makeRoom() error {
 			return w.nextBatch()
 		}
 		return nil
-	case after > tooManyPages:
+	case after > w.s.limits.tooMany:
 		return w.fail("write table nodes", errTxnFull)
 	}
 	return nil

@@ -2,16 +2,18 @@ package lmdbstore
 
 import "github.com/bmatsuo/lmdb-go/lmdb"
 
-const (
-	// maxDirtyPages is the number of pages above which nodes are committed in
-	// batches. LMDB holds 131,071 dirty pages and beyond that writes them out
-	// early, a path with known faults; the count is an estimate, hence half.
-	maxDirtyPages = 65536
-	// batchPages is the size of such a batch.
-	batchPages = 8192
-	// tooManyPages is where a transaction that cannot be cut is refused.
-	tooManyPages = 114688
-)
+// limits bound the pages of a transaction. They are those of defaultLimits
+// except in tests.
+type limits struct {
+	dirty   uint64 // above this nodes are committed in batches
+	batch   uint64 // pages of such a batch
+	tooMany uint64 // where a transaction that cannot be cut is refused
+	buffer  int    // bytes of nodes that are gathered before they are put
+}
+
+// LMDB holds 131,071 dirty pages and beyond that writes them out early, a path
+// with known faults; what is counted here is an estimate, hence half of it.
+var defaultLimits = limits{dirty: 65536, batch: 8192, tooMany: 114688, buffer: 16 << 20}
 
 // errTxnFull is LMDB's own error for a transaction that is too large.
 var errTxnFull = &lmdb.OpError{Op: "mdb_put", Errno: lmdb.TxnFull}
@@ -88,7 +90,7 @@ func (w *Writer) count(t Table, keyLen, valLen int) error {
 		return err
 	}
 	w.use[t].add(w.s.pageSize, keyLen, valLen)
-	if w.dirty() > tooManyPages {
+	if w.dirty() > w.s.limits.tooMany {
 		return w.fail("write table "+t.String(), errTxnFull)
 	}
 	return nil

@@ -81,6 +81,7 @@ type Store struct {
 	pageSize int            // bytes
 	readOnly bool
 	whole    bool // was read ahead whole at open
+	limits   limits
 	id       fileID
 
 	readers  pool
@@ -125,7 +126,8 @@ func Open(dir string, o Options) (*Store, error) {
 // open does the work of Open and Create; with extra = lmdb.Create missing
 // tables and files are made.
 func open(dir string, o Options, extra uint) (_ *Store, err error) {
-	s := &Store{dir: dir, readOnly: o.ReadOnly, verified: new(verifiedTable), stop: make(chan struct{}), done: make(chan struct{})}
+	s := &Store{dir: dir, readOnly: o.ReadOnly, verified: new(verifiedTable), limits: defaultLimits,
+		stop: make(chan struct{}), done: make(chan struct{})}
 	diskReadOnly, err := checkDisk(dir)
 	if err != nil {
 		return nil, err
@@ -211,18 +213,24 @@ func (s *Store) openPatiently(flags uint, o Options) error {
 		if err == nil {
 			return nil
 		}
+		if lmdb.IsErrno(err, lmdb.VersionMismatch) {
+			return fmt.Errorf("%s: %w", s.dataFile(), ErrFormat)
+		}
 		code, isErrno := errno(err)
-		switch {
-		case isErrno && code == syscall.ENOMEM && o.MapSize == 0 && size != smallMapSize:
+		if !isErrno {
+			return s.wrap("open", err)
+		}
+		if code == syscall.ENOMEM && o.MapSize == 0 && size != smallMapSize {
 			size = smallMapSize
 			continue
-		case isErrno && (code == syscall.EACCES || code == syscall.EPERM):
-			return s.explainPermission(code)
-		case isErrno && (code == syscall.ENOENT || code == syscall.EROFS || code == syscall.ENOMEM || code == syscall.ENOSPC):
-			return s.wrap("open", err)
-		case lmdb.IsErrno(err, lmdb.VersionMismatch):
-			return fmt.Errorf("%s: %w", s.dataFile(), ErrFormat)
-		case time.Now().After(deadline):
+		}
+		// LMDB 0.9.19 looks at an errno that an earlier call may have left
+		// behind when another process holds the lock file, so no error of the
+		// system is believed before it has lasted.
+		if why := s.explainPermission(code); why != nil {
+			return why
+		}
+		if code == syscall.ENOMEM || time.Now().After(deadline) {
 			return s.wrap("open", err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -254,8 +262,11 @@ func (s *Store) openEnv(flags uint, size int64, mode os.FileMode) error {
 }
 
 // explainPermission returns an error that names the file whose permissions
-// are in the way.
+// are in the way, or nil when none is.
 func (s *Store) explainPermission(code syscall.Errno) error {
+	if code != syscall.EACCES && code != syscall.EPERM {
+		return nil
+	}
 	for _, path := range []string{s.lockFile(), s.dataFile()} {
 		mode := uint32(unix.R_OK | unix.W_OK)
 		if s.readOnly && path == s.dataFile() {
@@ -269,7 +280,7 @@ func (s *Store) explainPermission(code syscall.Errno) error {
 			return fmt.Errorf("%w (%s)", &os.PathError{Op: "open", Path: path, Err: code}, hint)
 		}
 	}
-	return &os.PathError{Op: "open", Path: s.dir, Err: code}
+	return nil
 }
 
 // learn reads from the environment what the rest of the package needs and

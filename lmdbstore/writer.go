@@ -26,12 +26,13 @@ type Writer struct {
 }
 
 // Update calls fn with a Writer and then commits: one LMDB transaction, one
-// flush of the disk (for batches see Writer.ExpectPages). It waits for other
-// writers, of this process and others. When fn or the commit fails nothing of
-// it remains; an Update that changes nothing writes nothing. An Update inside
-// an Update of the same goroutine never returns. Errors: those of fn,
-// ErrMapFull, ErrCollision, ErrTooLarge, ErrReadOnly, ErrClosed,
-// ErrWriteFailed, ErrPageUnreadable, *fs.PathError naming the database file.
+// flush of the disk (batches of nodes apart, see Writer.ExpectPages). It waits
+// for other writers, of this process and others. When fn or the commit fails
+// nothing of it remains but batches of nodes, which nothing refers to. An
+// Update that changes nothing writes nothing. An Update inside an Update of
+// the same goroutine never returns. Errors: those of fn, ErrMapFull,
+// ErrCollision, ErrTooLarge, ErrReadOnly, ErrClosed, ErrWriteFailed,
+// ErrPageUnreadable, *fs.PathError naming the database file.
 func (s *Store) Update(fn func(w *Writer) error) (err error) {
 	if s.readOnly {
 		return fmt.Errorf("%s: %w", s.dir, ErrReadOnly)
@@ -138,7 +139,7 @@ func (w *Writer) TxnID() uint64 {
 // first read or written; from then on there is one transaction. Without this
 // call the same happens once so many pages have been counted.
 func (w *Writer) ExpectPages(n uint64) {
-	if n > maxDirtyPages {
+	if n > w.s.limits.dirty {
 		w.batches = true
 	}
 }
@@ -157,7 +158,7 @@ func (w *Writer) PutNode(h merkle.Hash, b []byte) error {
 	if invariants && merkle.NodeHash(b) != h {
 		panic("lmdbstore: PutNode with a hash that is not the node's")
 	}
-	if w.nodes.full(len(b), w.s.pageSize) {
+	if w.nodes.full(len(b), w.s) {
 		if err := w.flush(false); err != nil {
 			return err
 		}
