@@ -48,8 +48,10 @@ func NewLeaseID() string {
 
 // RunDir holds leases, sockets and logs: .bole/run, or the user's runtime
 // folder when the repository's disk is read-only.
-func (r *Repo) RunDir() (string, error) {
-	dir := r.file("run")
+func (r *Repo) RunDir() (string, error) { return runDir(r.root) }
+
+func runDir(root string) (string, error) {
+	dir := filepath.Join(root, DirName, "run")
 	if err := unix.Access(dir, unix.W_OK); err == nil {
 		return dir, nil
 	}
@@ -123,8 +125,12 @@ func (l *Lease) Close() error {
 }
 
 // Leases lists what is held, oldest first, and removes what dead processes left.
-func (r *Repo) Leases() ([]LeaseInfo, error) {
-	dir, err := r.RunDir()
+func (r *Repo) Leases() ([]LeaseInfo, error) { return LeasesOf(r.root) }
+
+// LeasesOf is Leases for whoever needs no open repository: root is the folder
+// that holds .bole, absolute, with links resolved.
+func LeasesOf(root string) ([]LeaseInfo, error) {
+	dir, err := runDir(root)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +148,7 @@ func (r *Repo) Leases() ([]LeaseInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		if live && info.Repository == r.root {
+		if live && info.Repository == root {
 			out = append(out, info)
 		}
 		if !live {
