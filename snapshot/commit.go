@@ -39,7 +39,7 @@ type Request struct {
 	Root    *RootMeta // nil keeps the parent's
 	Meta    Meta
 	// Pages is how many database pages the transaction is expected to dirty.
-	Pages int
+	Pages uint64
 	// Finish cleans up inside the same transaction.
 	Finish func(w *lmdbstore.Writer, id merkle.Hash) error
 }
@@ -70,7 +70,7 @@ func (r *Repo) Commit(ctx context.Context, q Request) (id merkle.Hash, c *merkle
 }
 
 func (r *Repo) commit(ctx context.Context, rd *lmdbstore.Reader, w *lmdbstore.Writer, q Request) (id merkle.Hash, c *merkle.Commit, err error) {
-	ref, err := commitRef(w, q)
+	ref, err := commitRef(rd, q)
 	if err != nil {
 		return id, nil, err
 	}
@@ -104,13 +104,14 @@ func (r *Repo) commit(ctx context.Context, rd *lmdbstore.Reader, w *lmdbstore.Wr
 	return id, c, err
 }
 
-// commitRef is the full name of the ref that the commit moves; it must stand on the parent.
-func commitRef(w *lmdbstore.Writer, q Request) (string, error) {
+// commitRef is the full name of the ref that the commit moves; it must stand on
+// the parent. moveRef looks once more, inside the transaction.
+func commitRef(t tableReader, q Request) (string, error) {
 	ref, name := headRef, headRef
 	if q.Branch != "" {
 		ref, name = headsPrefix+q.Branch, q.Branch
 	}
-	now, _, err := readRef(w, ref)
+	now, _, err := readRef(t, ref)
 	if err != nil {
 		return "", err
 	}

@@ -121,4 +121,3 @@ func UserConfigPath() (string, error) {
 	}
 	return filepath.Join(d, "bole", "config.toml"), nil
 }
-

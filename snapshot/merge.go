@@ -1,0 +1,313 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"bole/lmdbstore"
+	"bole/merkle"
+)
+
+// merged is the comparison of one chunk: names on disk, the base directory, the
+// stage and the stat table, all in name order.
+type merged struct {
+	s *scanner
+	t *dirTask
+
+	items     []item
+	kids      []*dirTask
+	unchanged int
+}
+
+// stagedName and statName are records of one directory, lent.
+type stagedName struct {
+	name []byte
+	rec  stageRecord
+}
+
+type statName struct {
+	name []byte
+	rec  statRecord
+}
+
+// merge runs inside a read transaction; what it keeps is cloned.
+func (m *merged) merge(rd *lmdbstore.Reader, c chunk, found []foundName) error {
+	staged, err := m.stagedIn(rd, c)
+	if err != nil {
+		return err
+	}
+	stats, err := m.statsIn(rd, c)
+	if err != nil {
+		return err
+	}
+	idx, err := newIndexCursor(rd, m.t.base, c, staged)
+	if err != nil {
+		return err
+	}
+	for {
+		name, ok := idx.peek()
+		switch {
+		case !ok && len(found) == 0:
+			return nil
+		case !ok || len(found) > 0 && bytes.Compare(found[0].name, name) < 0:
+			m.name(&found[0], nil, nil, takeStat(&stats, found[0].name))
+			found = found[1:]
+			continue
+		}
+		base, rec, err := idx.next()
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 || !bytes.Equal(found[0].name, name) {
+			m.gone(string(name), base, rec)
+			continue
+		}
+		m.name(&found[0], base, rec, takeStat(&stats, name))
+		found = found[1:]
+	}
+}
+
+// takeStat drops the records before a name and returns the one of the name.
+func takeStat(stats *[]statName, name []byte) *statRecord {
+	for len(*stats) > 0 {
+		cmp := bytes.Compare((*stats)[0].name, name)
+		if cmp > 0 {
+			return nil
+		}
+		rec := &(*stats)[0].rec
+		*stats = (*stats)[1:]
+		if cmp == 0 {
+			return rec
+		}
+	}
+	return nil
+}
+
+// gone takes a name that the index may have and the disk has not.
+func (m *merged) gone(name string, base *merkle.Entry, rec *stageRecord) {
+	it := m.newItem(name, base, rec, nil)
+	if it.index == nil {
+		return
+	}
+	m.t.want.saw(name)
+	if it.index.Kind == merkle.KindDir && !m.t.want.below(name).all {
+		// Only something inside was asked for: the rest stays in the index.
+		k := m.s.kid(m.t, joinPath(m.t.path, name), it)
+		k.absent = true
+		m.kids = append(m.kids, k)
+		return
+	}
+	m.items = append(m.items, it)
+}
+
+// newItem lays the stage's record over the base entry.
+func (m *merged) newItem(name string, base *merkle.Entry, rec *stageRecord, st *statRecord) item {
+	it := item{name: name, rec: st}
+	if base != nil {
+		c := base.Clone()
+		it.base, it.index = &c, &c
+	}
+	if rec != nil {
+		it.op = rec.op
+		it.index = nil
+		if e, ok := rec.over(it.base); ok {
+			e = e.Clone()
+			it.index = &e
+		}
+	}
+	return it
+}
+
+// name compares one name on disk with the index.
+func (m *merged) name(f *foundName, base *merkle.Entry, rec *stageRecord, st *statRecord) {
+	if !m.t.want.all {
+		m.t.want.saw(string(f.name))
+	}
+	if base != nil && rec == nil && st != nil && m.same(f, base, st) {
+		m.unchanged++
+		return
+	}
+	it := m.newItem(string(f.name), base, rec, st)
+	path := joinPath(m.t.path, it.name)
+	it.present, it.st, it.target = true, f.st, f.target
+	if !m.admit(path, &it) {
+		return
+	}
+	if it.st.kind == merkle.KindDir && (it.indexKind() == merkle.KindDir || !m.s.collapse) {
+		m.kids = append(m.kids, m.s.kid(m.t, path, it))
+		if it.indexKind() != merkle.KindDir {
+			m.t.addStructural()
+		}
+		return
+	}
+	if it.index != nil && it.rec != nil && m.same(f, it.index, it.rec) {
+		m.unchanged++
+		return
+	}
+	m.items = append(m.items, it)
+}
+
+// same says whether the stat table proves that a file is what the index has;
+// a symlink proves itself by its target.
+func (m *merged) same(f *foundName, e *merkle.Entry, st *statRecord) bool {
+	if f.st.kind != e.Kind || f.st.kind == merkle.KindDir || f.st.mountRoot {
+		return false
+	}
+	if e.Kind == merkle.KindSymlink {
+		return bytes.Equal(f.target, e.Target) || len(e.Target) == 0 && merkle.ContentHash(f.target) == e.Hash
+	}
+	return st.proves(&f.st) && st.hash == e.Hash && st.attrs == e.Attrs && f.st.perm == e.Perm && !f.st.farTime
+}
+
+// admit decides whether a name takes part at all: .bole, what patterns leave
+// out, special files, and what is mounted here do not. An entry that is passed
+// over so stays in the index as it is.
+func (m *merged) admit(path string, it *item) bool {
+	s, t := m.s, m.t
+	if strings.EqualFold(it.name, DirName) {
+		if t.path != "" || it.name != DirName {
+			s.skipped(Problem{path, "the name is reserved"})
+		}
+		return false
+	}
+	isDir := it.st.kind == merkle.KindDir
+	ignored := (t.ignored || t.ignore.Ignored(path, isDir)) && !s.force
+	if it.index == nil && ignored {
+		s.visit.ignoredName(path, isDir)
+		return false
+	}
+	switch {
+	case it.st.kind == kindUnknown:
+		return false
+	case it.st.mountRoot:
+		s.skipped(Problem{path, "something is mounted here"})
+		return false
+	case it.st.farTime && !isDir:
+		s.failed(path, fmt.Errorf("its time of change does not lie between 1677 and 2262"))
+		return false
+	case it.st.kind == 0:
+		s.skipped(Problem{path, "neither a file, a folder nor a symlink"})
+		it.present = false // what the index had here is gone
+		return it.index != nil
+	case isDir && s.collapse && it.index == nil && s.isNested(t.fd, it.name):
+		s.skipped(Problem{path, "a repository of its own"})
+		return false
+	}
+	return true
+}
+
+// kid is the task for a directory found in t.
+func (s *scanner) kid(t *dirTask, path string, it item) *dirTask {
+	k := &dirTask{path: path, parent: t, self: it, fd: -1, ignore: t.ignore,
+		want: t.want.below(it.name), ignored: t.ignored || t.ignore.Ignored(path, true) && !s.force}
+	k.staged = t.staged && it.op != 0
+	k.marked = it.op == stageInside || it.op == stageMeta || it.op == stageFresh
+	if it.indexKind() == merkle.KindDir {
+		k.base = it.index.Hash
+	}
+	return k
+}
+
+func (t *dirTask) addStructural() {
+	t.mu.Lock()
+	t.structural++
+	t.mu.Unlock()
+}
+
+// stagedIn collects the stage's records between the chunk's bounds.
+func (m *merged) stagedIn(rd *lmdbstore.Reader, c chunk) (out []stagedName, err error) {
+	if !m.t.staged {
+		return nil, nil
+	}
+	dir := m.s.led.stageDir(m.t.path)
+	err = rd.Scan(m.s.led.stage, dir[:], c.lo, func(k, v []byte) error {
+		name := k[dirKeySize:]
+		if len(name) == 0 {
+			return nil
+		}
+		if c.hi != nil && bytes.Compare(name, c.hi) > 0 {
+			return lmdbstore.ErrStop
+		}
+		rec, err := decodeStage(v)
+		out = append(out, stagedName{name, rec})
+		return err
+	})
+	return out, err
+}
+
+func (m *merged) statsIn(rd *lmdbstore.Reader, c chunk) (out []statName, err error) {
+	dir := m.s.led.statDir(m.t.path)
+	err = rd.Scan(m.s.led.stat, dir[:], c.lo, func(k, v []byte) error {
+		name := k[dirKeySize:]
+		if c.hi != nil && bytes.Compare(name, c.hi) > 0 {
+			return lmdbstore.ErrStop
+		}
+		rec, err := decodeStat(v)
+		out = append(out, statName{name, rec})
+		return err
+	})
+	return out, err
+}
+
+// indexCursor walks base directory and stage together.
+type indexCursor struct {
+	cur    merkle.Cursor
+	dir    merkle.Dir
+	has    bool // entry holds the next base entry
+	entry  merkle.Entry
+	hi     []byte
+	staged []stagedName
+	err    error
+}
+
+func newIndexCursor(rd merkle.Reader, base merkle.Hash, c chunk, staged []stagedName) (*indexCursor, error) {
+	x := &indexCursor{hi: c.hi, staged: staged}
+	if base.IsZero() {
+		return x, nil
+	}
+	var err error
+	if x.dir, err = merkle.OpenDir(rd, &base); err != nil {
+		return nil, err
+	}
+	if c.lo == nil {
+		x.cur = x.dir.Seek(0)
+	} else {
+		x.cur = x.dir.SeekName(c.lo)
+	}
+	x.advance()
+	return x, x.err
+}
+
+func (x *indexCursor) advance() {
+	x.has, x.err = x.cur.Next(&x.entry)
+	if x.has && x.hi != nil && bytes.Compare(x.entry.Name, x.hi) > 0 {
+		x.has = false
+	}
+}
+
+// peek is the next name of either side.
+func (x *indexCursor) peek() ([]byte, bool) {
+	switch {
+	case x.has && (len(x.staged) == 0 || bytes.Compare(x.entry.Name, x.staged[0].name) <= 0):
+		return x.entry.Name, true
+	case len(x.staged) > 0:
+		return x.staged[0].name, true
+	}
+	return nil, false
+}
+
+// next returns what both sides have for the name that peek gave, lent until the next call.
+func (x *indexCursor) next() (base *merkle.Entry, rec *stageRecord, err error) {
+	name, _ := x.peek()
+	if len(x.staged) > 0 && bytes.Equal(x.staged[0].name, name) {
+		rec = &x.staged[0].rec
+		x.staged = x.staged[1:]
+	}
+	if x.has && bytes.Equal(x.entry.Name, name) {
+		e := x.entry
+		base = &e
+		x.advance()
+	}
+	return base, rec, x.err
+}
