@@ -64,7 +64,7 @@ func Apply(r Reader, w Writer, base Hash, changes iter.Seq2[Change, error]) (Has
 	if err != nil {
 		return Hash{}, Totals{}, err
 	}
-	if first == nil && !base.IsZero() {
+	if first == nil && !base.IsZero() && base != a.empty {
 		d, err := OpenDir(r, &base)
 		return base, d.Totals(), err
 	}
@@ -291,7 +291,9 @@ func (l *level) collapse() (fits bool, err error) {
 			if !ok {
 				return false, corrupt(n.h, "heap out of bounds")
 			}
-			below.b.add(n.record(i), item, nil)
+			if !below.b.add(n.record(i), item, nil) {
+				return false, corrupt(n.h, "its names are not in order with those of the nodes before")
+			}
 		}
 	}
 	return true, nil

@@ -6,21 +6,22 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// changesOf gives changes in path order, those of the same path once.
-func changesOf(cs []Change) iter.Seq2[Change, error] {
+// inPathOrder gives changes sorted by path.
+func inPathOrder(cs []Change) iter.Seq2[Change, error] {
 	cs = slices.Clone(cs)
 	slices.SortFunc(cs, func(a, b Change) int { return ComparePaths(a.Path, b.Path) })
-	return inOrder(cs)
+	return asGiven(cs)
 }
 
-// inOrder gives changes as they are. Each path is overwritten after its turn,
-// because Apply may not keep it.
-func inOrder(cs []Change) iter.Seq2[Change, error] {
+// asGiven gives changes as they are. The bytes of each are overwritten after
+// its turn, because Apply may not keep them.
+func asGiven(cs []Change) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for _, c := range cs {
 			c.Path = bytes.Clone(c.Path)
@@ -46,18 +47,38 @@ func setFile(path, content string) Change {
 	return Change{Path: []byte(path), Op: OpSet, Entry: fileEntry(content)}
 }
 
+func dirEntry(mtime int64) Entry { return Entry{Kind: KindDir, Perm: 0o755, Mtime: mtime} }
+
 func setDir(path string) Change {
-	return Change{Path: []byte(path), Op: OpSet, Entry: Entry{Kind: KindDir, Perm: 0o755, Mtime: 5}}
+	return Change{Path: []byte(path), Op: OpSet, Entry: dirEntry(5)}
 }
 
 func remove(path string) Change { return Change{Path: []byte(path), Op: OpRemove} }
 
-// mustApply applies cs to base in m.
-func mustApply(t testing.TB, m *MemStore, base Hash, cs ...Change) Hash {
+// overlay reads from two stores; Apply must do with a snapshot from before.
+type frozen struct{ m map[Hash][]byte }
+
+func (f frozen) Node(h *Hash) ([]byte, error) {
+	b, ok := f.m[*h]
+	if !ok {
+		return nil, &MissingError{*h}
+	}
+	return b, nil
+}
+
+// mustApply applies cs to base in m and verifies what Apply returns. New nodes
+// are not visible to it.
+func mustApply(t rapid.TB, m *MemStore, base Hash, cs ...Change) Hash {
 	t.Helper()
-	h, totals, err := Apply(m, m, base, changesOf(cs))
+	w := NewMemStore()
+	h, totals, err := Apply(m, w, base, inPathOrder(cs))
 	if err != nil {
 		t.Fatalf("Apply: %v", err)
+	}
+	for h, b := range w.nodes {
+		if err := m.PutNode(h, b); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d, err := OpenDir(m, &h)
 	if err != nil {
@@ -72,57 +93,199 @@ func mustApply(t testing.TB, m *MemStore, base Hash, cs ...Change) Hash {
 // flat is the reference for one directory of files: name to content.
 type flat map[string]string
 
-func (f flat) build(t testing.TB, m *MemStore) Hash {
-	t.Helper()
+func (f flat) changes() []Change {
 	cs := make([]Change, 0, len(f))
 	for name, content := range f {
 		cs = append(cs, setFile(name, content))
 	}
-	return mustApply(t, m, Hash{}, cs...)
+	return cs
 }
 
-func TestApplyFlatEqualsBuild(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		m := NewMemStore()
-		seed := rapid.Uint64().Draw(rt, "seed")
-		rng := rand.New(rand.NewPCG(seed, 1))
-		size := rapid.SampledFrom([]int{0, 1, 30, 120, 140, 200, 1000, 6000}).Draw(rt, "size")
-		space := max(size*2, 4)
-		f := flat{}
-		for len(f) < size {
-			f[fmt.Sprintf("n%06d", rng.IntN(space))] = "x"
+func (f flat) ref() (Hash, map[Hash][]byte, int) {
+	entries := make([]Entry, 0, len(f))
+	for name, content := range f {
+		e := fileEntry(content)
+		e.Name = []byte(name)
+		entries = append(entries, e)
+	}
+	return refDir(entries)
+}
+
+// universe is a set of names to draw from, in order.
+type universe func(n int) []string
+
+var universes = map[string]universe{
+	"numbers": func(n int) []string {
+		return numbered("n%06d", n)
+	},
+	"long": func(n int) []string { // high trees from few entries
+		return numbered(strings.Repeat("x", 230)+"%06d", n)
+	},
+	"run": func(n int) []string { // a run that must be cut, among others
+		names := append(numbered("q%05d", n/4), numbered("s%05d", n/4)...)
+		return slices.Sorted(slices.Values(append(names, runNames()...)))
+	},
+	"mixed run": func(n int) []string { // names that come between those of the run
+		names := slices.Clone(runNames())
+		for i := 0; i < len(names); i += 100 {
+			names = append(names, names[i]+"x", names[i]+"y")
 		}
-		h := f.build(t, m)
-		for round := range rapid.IntRange(1, 6).Draw(rt, "rounds") {
-			cs := map[string]Change{}
-			kind := rapid.IntRange(0, 5).Draw(rt, "kind")
-			n := rapid.SampledFrom([]int{1, 2, 10, 100, 2000}).Draw(rt, "edits")
-			start := rng.IntN(space)
-			for i := range n {
-				k := rng.IntN(space)
-				if kind%2 == 1 {
-					k = start + i // all in one place
+		return slices.Sorted(slices.Values(names))
+	},
+}
+
+func numbered(format string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(format, i)
+	}
+	return names
+}
+
+// edits changes f at random and returns the changes that do the same. They
+// are spread over all names or in one place, and set, remove or do both.
+func (f flat) edits(rng *rand.Rand, names []string, n int, value string) []Change {
+	together, removals := rng.IntN(2) == 0, rng.IntN(4)
+	start := rng.IntN(len(names))
+	cs := map[string]Change{}
+	for i := range n {
+		k := rng.IntN(len(names))
+		if together {
+			k = (start + i) % len(names)
+		}
+		name := names[k]
+		if removals == 3 || removals > 0 && rng.IntN(2) == 0 {
+			delete(f, name)
+			cs[name] = remove(name)
+		} else {
+			f[name] = value
+			cs[name] = setFile(name, value)
+		}
+	}
+	list := make([]Change, 0, len(cs))
+	for _, c := range cs {
+		list = append(list, c)
+	}
+	return list
+}
+
+func TestApplyEqualsBuild(t *testing.T) {
+	for kind, names := range universes {
+		t.Run(kind, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+				all := names(rapid.SampledFrom([]int{4, 60, 300, 2000, 8000}).Draw(rt, "names"))
+				share := rapid.IntRange(0, 100).Draw(rt, "share")
+				f := flat{}
+				for _, name := range all {
+					if rng.IntN(100) < share {
+						f[name] = "first"
+					}
 				}
-				name := fmt.Sprintf("n%06d", k)
-				if kind < 2 && rng.IntN(2) == 0 || kind > 3 {
-					delete(f, name)
-					cs[name] = remove(name)
-				} else {
-					f[name] = fmt.Sprint(round)
-					cs[name] = setFile(name, fmt.Sprint(round))
+				m := NewMemStore()
+				h := mustApply(rt, m, Hash{}, f.changes()...)
+				for round := range rapid.IntRange(0, 5).Draw(rt, "rounds") {
+					if want, _, _ := f.ref(); h != want {
+						rt.Fatalf("before round %d: %d entries: applied %s, built %s", round, len(f), h, want)
+					}
+					n := rapid.SampledFrom([]int{1, 2, 10, 100, 2000}).Draw(rt, "edits")
+					h = mustApply(rt, m, h, f.edits(rng, all, n, fmt.Sprint(round))...)
 				}
-			}
-			list := []Change{}
-			for _, c := range cs {
-				list = append(list, c)
-			}
-			h = mustApply(t, m, h, list...)
-			if want := f.build(t, m); h != want {
-				rt.Fatalf("round %d: %d entries: applied %s, built %s", round, len(f), h, want)
-			}
-			if err := CheckDir(m, &h); err != nil {
-				rt.Fatal(err)
+				want, nodes, _ := f.ref()
+				if h != want {
+					rt.Fatalf("at the end: %d entries: applied %s, built %s", len(f), h, want)
+				}
+				for h := range nodes {
+					if _, err := m.Node(&h); err != nil {
+						rt.Fatalf("a node of the tree was not written: %v", err)
+					}
+				}
+				if err := CheckDir(m, &h); err != nil {
+					rt.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// TestApplyHighTree goes through trees of four levels and back to one.
+func TestApplyHighTree(t *testing.T) {
+	n := 60_000
+	if testing.Short() {
+		n = 15_000
+	}
+	all := universes["long"](n)
+	rng := rand.New(rand.NewPCG(7, 7))
+	f := flat{}
+	for _, name := range all {
+		f[name] = "a"
+	}
+	m := NewMemStore()
+	h := mustApply(t, m, Hash{}, f.changes()...)
+	heights := map[int]bool{}
+	verify := func() {
+		t.Helper()
+		want, _, height := f.ref()
+		heights[height] = true
+		if h != want {
+			t.Fatalf("%d entries, height %d: applied %s, built %s", len(f), height, h, want)
+		}
+	}
+	verify()
+	for len(f) > 1 {
+		before := len(f)
+		var cs []Change
+		for name := range f {
+			if rng.IntN(10) < 8 {
+				cs = append(cs, remove(name))
+				delete(f, name)
 			}
 		}
-	})
+		h = mustApply(t, m, h, cs...)
+		verify()
+		t.Logf("%d entries became %d", before, len(f))
+	}
+	for _, n := range []int{20, 500, n} {
+		h = mustApply(t, m, h, f.edits(rng, all, n, "b")...)
+		verify()
+	}
+	for height := range 3 {
+		if !heights[height] {
+			t.Errorf("no tree of height %d was seen, only %v", height, heights)
+		}
+	}
+}
+
+// TestApplySingleEdits makes every kind of edit at every place of one
+// directory that has three levels and a run that must be cut.
+func TestApplySingleEdits(t *testing.T) {
+	var all []string
+	for _, name := range slices.Concat(numbered("a%04d", 300), runNames()[:500], numbered("z%04d", 300)) {
+		all = append(all, name)
+	}
+	f := flat{}
+	for _, name := range all {
+		f[name] = "a"
+	}
+	m := NewMemStore()
+	base := mustApply(t, m, Hash{}, f.changes()...)
+	step := 1
+	if testing.Short() {
+		step = 17
+	}
+	for i := 0; i < len(all); i += step {
+		name := all[i]
+		for _, edit := range []func() Change{
+			func() Change { delete(f, name); return remove(name) },
+			func() Change { f[name] = "b"; return setFile(name, "b") },
+			func() Change { f[name+"!"] = "c"; return setFile(name+"!", "c") },
+		} {
+			got := mustApply(t, m, base, edit())
+			if want, _, _ := f.ref(); got != want {
+				t.Fatalf("edit of %q: applied %s, built %s", name, got, want)
+			}
+			f[name] = "a"
+			delete(f, name+"!")
+		}
+	}
 }

@@ -1,5 +1,7 @@
 package merkle
 
+import "bytes"
+
 // Where a level of a search tree is cut into nodes depends on names alone.
 // Every record has the number h(level, name). A record whose number is strictly
 // smaller than those of the 20 records on either side (of as many as there
@@ -60,16 +62,19 @@ func (b *builder) reset(level int, cutting bool) {
 // size returns the length in bytes of a node of all records held.
 func (b *builder) size() int { return headerSize + len(b.fixed) + len(b.heap) }
 
-// add appends a record; the heap end inside fixed is set here.
-func (b *builder) add(fixed, item []byte, first *Hash) {
+// add appends a record; the heap end inside fixed is set here. It reports false
+// when the name is not after the one before, as a corrupt old tree can have it.
+func (b *builder) add(fixed, item []byte, first *Hash) bool {
 	b.fixed = append(b.fixed, fixed...)
 	b.heap = append(b.heap, item...)
 	b.setEnd(b.n, len(b.heap))
 	b.firsts = append(b.firsts, first)
 	b.n++
+	name := b.name(b.n - 1)
 	if b.cutting {
-		b.hashes = append(b.hashes, b.names.hash(b.level, b.name(b.n-1)))
+		b.hashes = append(b.hashes, b.names.hash(b.level, name))
 	}
+	return b.n == 1 || bytes.Compare(b.name(b.n-2), name) < 0
 }
 
 // startCutting hashes the names gathered so far; from now on cut is answered.

@@ -143,10 +143,3 @@ func (c *Child) Verify(b []byte) error {
 	}
 	return nil
 }
-
-func (n *node) firstName() ([]byte, bool) {
-	if n.count == 0 {
-		return nil, false
-	}
-	return n.name(0)
-}

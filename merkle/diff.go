@@ -85,16 +85,28 @@ func (s *side) open() error {
 	return err
 }
 
-// step goes to the record after the current one.
-func (s *side) step() {
+// step goes to the record after the current one and verifies that its name
+// is after, which within a node it is.
+func (s *side) step() error {
+	from := s.at
 	for ; s.at <= s.w.top; s.at++ {
 		f := &s.w.f[s.at]
-		if f.i+1 < f.n.count {
-			f.i++
-			return
+		if f.i+1 >= f.n.count {
+			continue
 		}
+		f.i++
+		if s.at == from {
+			return nil
+		}
+		last, ok := s.w.f[from].n.lastName()
+		name, err := s.name()
+		if err == nil && (!ok || bytes.Compare(last, name) >= 0) {
+			err = s.w.fail(from, "its last name is not before the next node's first")
+		}
+		return err
 	}
 	s.end = true
+	return nil
 }
 
 func (d *differ) dirs(a, b *Hash, depth int) error {
@@ -138,9 +150,10 @@ func (d *differ) step(x, y *side, depth int) error {
 		}
 		fx, fy := &x.w.f[x.at], &y.w.f[y.at]
 		if *fx.n.hash(fx.i) == *fy.n.hash(fy.i) {
-			x.step()
-			y.step()
-			return nil
+			if err := x.step(); err != nil {
+				return err
+			}
+			return y.step()
 		}
 	}
 	at := max(x.at, y.at)
@@ -178,11 +191,15 @@ func (d *differ) only(s *side, old bool, depth int) error {
 	if err != nil {
 		return err
 	}
-	s.step()
 	if old {
-		return d.report(e, nil, depth)
+		err = d.report(e, nil, depth)
+	} else {
+		err = d.report(nil, e, depth)
 	}
-	return d.report(nil, e, depth)
+	if err != nil {
+		return err
+	}
+	return s.step()
 }
 
 // both deals with a name that stands on both sides.
@@ -195,9 +212,13 @@ func (d *differ) both(x, y *side, depth int) error {
 	if err != nil {
 		return err
 	}
-	x.step()
-	y.step()
-	return d.report(p, q, depth)
+	if err := d.report(p, q, depth); err != nil {
+		return err
+	}
+	if err := x.step(); err != nil {
+		return err
+	}
+	return y.step()
 }
 
 // report calls fn for an entry that differs and goes into directories.

@@ -314,7 +314,9 @@ func (l *level) apply(e *edit) error {
 
 // add adds a record to the new level and hands out what that completes.
 func (l *level) add(fixed, item []byte, first *Hash) error {
-	l.b.add(fixed, item, first)
+	if !l.b.add(fixed, item, first) {
+		return l.old.fail(l.k, "its names are not in order with those of the nodes before")
+	}
 	if !l.b.cutting {
 		if l.b.size() > rootLimit {
 			l.over = true

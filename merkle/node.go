@@ -142,6 +142,22 @@ func (n *node) name(i int) ([]byte, bool) {
 	return item[:l:l], true
 }
 
+// firstName returns the name of the first record; false without records.
+func (n *node) firstName() ([]byte, bool) {
+	if n.count == 0 {
+		return nil, false
+	}
+	return n.name(0)
+}
+
+// lastName returns the name of the last record; false without records.
+func (n *node) lastName() ([]byte, bool) {
+	if n.count == 0 {
+		return nil, false
+	}
+	return n.name(n.count - 1)
+}
+
 // hash returns the hash of record i in place.
 func (n *node) hash(i int) *Hash { return (*Hash)(n.record(i)) }
 
@@ -283,10 +299,10 @@ func (n *node) promised(parent *node, i int) string {
 		return "its totals are not what its parent records"
 	}
 	want, ok := parent.name(i)
-	if !ok || n.count == 0 {
-		return "no first name"
+	if !ok {
+		return "its parent has no name for it"
 	}
-	if first, ok := n.name(0); !ok || !bytes.Equal(first, want) {
+	if first, ok := n.firstName(); !ok || !bytes.Equal(first, want) {
 		return "its first name is not what its parent records"
 	}
 	return ""

@@ -1,5 +1,7 @@
 package merkle
 
+import "bytes"
+
 // frame is one node on a walk and the record that the walk stands at.
 type frame struct {
 	n node
@@ -75,8 +77,13 @@ func (w *walk) seekName(name []byte, reuse bool) error {
 }
 
 // next moves to the node after the current one on level stop, at its record 0.
-// It reports false, and stays, when there is none.
+// It reports false, and stays, when there is none. No single node shows that
+// names are sorted across nodes, so this is verified here.
 func (w *walk) next() (bool, error) {
+	last, ok := w.at().n.lastName()
+	if !ok && w.top > w.stop {
+		return false, w.fail(w.stop, "heap out of bounds")
+	}
 	l := w.stop + 1
 	for ; l <= w.top; l++ {
 		if w.f[l].i+1 < w.f[l].n.count {
@@ -87,6 +94,10 @@ func (w *walk) next() (bool, error) {
 		return false, nil
 	}
 	w.f[l].i++
+	first, ok := w.f[l].n.name(w.f[l].i)
+	if !ok || bytes.Compare(last, first) >= 0 {
+		return false, w.fail(w.stop, "its last name is not before the next node's first")
+	}
 	return true, w.down(l)
 }
 
