@@ -1,0 +1,17 @@
+#!/bin/bash
+# Runs every fuzz target of the module, one after the other, for FUZZTIME each
+# (60s). What makes one fail is kept by go under the package's testdata/fuzz.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+count=0
+for dir in $(go list -f '{{.Dir}}' ./...); do
+	package=./${dir#"$PWD"/}
+	for target in $(grep -hoE '^func Fuzz[A-Za-z0-9_]+' "$dir"/*_test.go 2>/dev/null | sed 's/^func //'); do
+		echo "== $package $target"
+		go test "$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-60s}"
+		count=$((count + 1))
+	done
+done
+echo "$count fuzz targets ran for ${FUZZTIME:-60s} each"
+[ "$count" -gt 0 ]
