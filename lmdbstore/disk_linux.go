@@ -63,3 +63,32 @@ func (s *Store) fileLength() (uint64, error) {
 	}
 	return uint64(st.Size), nil
 }
+
+// diskFull returns why data.mdb cannot grow (ENOSPC, EDQUOT, EFBIG), or nil
+// when it can. LMDB reports a write that the system cut short, which is how a
+// full disk begins, as EIO; the write after it tells. What is written here lies
+// behind the last page, where the next commit overwrites it; a write
+// transaction keeps that commit of another process away meanwhile. The thread
+// must be locked.
+func (s *Store) diskFull() error {
+	txn, err := s.env.BeginTxn(nil, 0)
+	if err != nil {
+		return nil
+	}
+	defer txn.Abort()
+	page := make([]byte, s.pageSize)
+	for range 2 { // the first may be cut short as well
+		end, err := s.fileLength()
+		if err != nil {
+			return nil
+		}
+		n, err := unix.Pwrite(s.fd, page, int64(end))
+		if err == unix.ENOSPC || err == unix.EDQUOT || err == unix.EFBIG {
+			return err
+		}
+		if err != nil || n == len(page) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package lmdbstore
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -107,6 +108,9 @@ func (w *Writer) commitTxn() error {
 	w.txn = nil
 	err := txn.Commit()
 	if code, ok := errno(err); ok && code == syscall.EIO {
+		if full := w.s.diskFull(); full != nil {
+			return &os.PathError{Op: "commit", Path: w.s.dataFile(), Err: full}
+		}
 		w.s.failed.Store(true)
 	}
 	return w.s.wrap("commit", err)
