@@ -1,0 +1,77 @@
+package main
+
+import (
+	"sort"
+	"strings"
+
+	"bole/merkle"
+	"bole/snapshot"
+)
+
+// compose makes one list of changes from several that follow one another: the
+// old side of a path is that of its first change, the new side that of its last.
+// A path that ends as it began is left out, and so is what lies below a folder
+// that the last lists say is gone, because it stands for everything in it.
+func compose(lists ...[]snapshot.PathChange) []snapshot.PathChange {
+	all := map[string]snapshot.PathChange{}
+	gone := map[string]bool{}
+	for _, list := range lists {
+		for _, c := range list {
+			if before, ok := all[c.Path]; ok {
+				c.Old = before.Old
+			}
+			all[c.Path] = c
+			gone[c.Path] = c.New == nil || c.New.Kind != merkle.KindDir
+		}
+	}
+	var out []snapshot.PathChange
+	for path, c := range all {
+		if sameSide(c.Old, c.New) || belowGone(gone, path) {
+			continue
+		}
+		c.Kind = kindOf(c.Old, c.New)
+		out = append(out, c)
+	}
+	sort.Slice(out, func(i, j int) bool { return merkle.ComparePaths([]byte(out[i].Path), []byte(out[j].Path)) < 0 })
+	return out
+}
+
+// belowGone says whether a folder above path is no folder any more.
+func belowGone(gone map[string]bool, path string) bool {
+	for i := strings.LastIndexByte(path, '/'); i > 0; i = strings.LastIndexByte(path[:i], '/') {
+		if gone[path[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// sameSide compares what counts in a working directory. The content of a file
+// that was not read is not known: it differs.
+func sameSide(a, b *merkle.Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if a.Kind != b.Kind || a.Perm != b.Perm || a.Attrs != b.Attrs {
+		return false
+	}
+	switch a.Kind {
+	case merkle.KindDir:
+		return true
+	case merkle.KindFile:
+		return a.Hash == b.Hash && !a.Hash.IsZero()
+	}
+	return a.Hash == b.Hash && string(a.Target) == string(b.Target)
+}
+
+func kindOf(old, now *merkle.Entry) snapshot.ChangeKind {
+	switch {
+	case old == nil:
+		return snapshot.Added
+	case now == nil:
+		return snapshot.Deleted
+	case old.Kind != now.Kind:
+		return snapshot.TypeChanged
+	}
+	return snapshot.Modified
+}
