@@ -2,6 +2,7 @@ package integration
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +59,7 @@ func TestCase22DeadMount(t *testing.T) {
 	}
 }
 
-// leases lists the repository's lease files.
+// leases lists the repository's lease files. Sockets and logs have other names.
 func (r *repo) leases() []string {
 	r.t.Helper()
 	list, err := os.ReadDir(r.path(".bole", "run"))
@@ -68,7 +69,9 @@ func (r *repo) leases() []string {
 	ok(r.t, err)
 	var left []string
 	for _, e := range list {
-		left = append(left, e.Name())
+		if strings.HasSuffix(e.Name(), ".lease") {
+			left = append(left, e.Name())
+		}
 	}
 	return left
 }

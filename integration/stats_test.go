@@ -20,7 +20,7 @@ func listMounts(t testing.TB) []mountEntry {
 	if res.code != 0 {
 		t.Fatalf("%v", res)
 	}
-	return parseJSON[[]mountEntry](t, res.stdout)
+	return parseJSON[struct{ Mounts []mountEntry }](t, res.stdout).Mounts
 }
 
 // find returns the entry of a mount point.
