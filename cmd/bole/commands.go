@@ -22,6 +22,9 @@ func commands(a *app) []*cobra.Command {
 		newUmountCmd(a),
 		newMountsCmd(a),
 		newWarmCmd(a),
+		newFsckCmd(a),
+		newInfoCmd(a),
+		newImportCmd(a),
 		newVersionCmd(a),
 	}
 }

@@ -73,23 +73,25 @@ func (a *app) listMounts() (list []mountJSON, dead []string, err error) {
 		roots[root] = true
 	}
 	for _, m := range ours {
-		from := sourceRoot(m.Source)
-		if root == "" && from != "" {
+		if from := sourceRoot(m.Source); from != "" && (root == "" || root == from) {
 			roots[from] = true
 		}
-		if (root == "" || root == from) && fs.Dead(m.Mountpoint) {
-			dead = append(dead, m.Mountpoint)
-		}
 	}
+	served := map[string]bool{}
 	for from := range roots {
 		leases, err := snapshot.LeasesOf(from)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, l := range leases {
-			if l.Kind == "mount" {
-				list = append(list, newMountJSON(l))
-			}
+			served[l.Mountpoint] = true
+			list = append(list, newMountJSON(l))
+		}
+	}
+	for _, m := range ours {
+		// A living mount is never asked: that would be a request, and counted.
+		if roots[sourceRoot(m.Source)] && !served[m.Mountpoint] && fs.Dead(m.Mountpoint) {
+			dead = append(dead, m.Mountpoint)
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Mountpoint < list[j].Mountpoint })

@@ -55,10 +55,11 @@ func (a *app) umount(arg string, lazy bool) error {
 		return fmt.Errorf("%s is not a mount", path)
 	case m.FSType != fsType:
 		return fmt.Errorf("%s is a mount of type %s, not one of bole's", path, m.FSType)
-	case fs.Dead(path):
-		return removeDead(m)
 	}
 	lease, served := leaseOf(m)
+	if !served && fs.Dead(path) {
+		return removeDead(m)
+	}
 	if err := detach(path, lazy); errors.Is(err, unix.EBUSY) {
 		for _, h := range findHolders(path) {
 			a.warnf("%s", h)
