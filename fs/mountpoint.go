@@ -65,10 +65,11 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// Dead says whether a mount whose daemon has gone stands at a path.
+// Dead says whether a mount whose daemon has gone stands at a path. It asks by
+// statfs, the one question that the kernel never answers from what it keeps.
 func Dead(mountpoint string) bool {
-	var st unix.Stat_t
-	err := unix.Stat(mountpoint, &st)
+	var st unix.Statfs_t
+	err := unix.Statfs(mountpoint, &st)
 	return errors.Is(err, unix.ENOTCONN)
 }
 
