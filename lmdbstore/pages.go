@@ -21,8 +21,9 @@ var errTxnFull = &lmdb.OpError{Op: "mdb_put", Errno: lmdb.TxnFull}
 // tableUse counts what a transaction has done to one table, to estimate from
 // above how many pages it has dirtied.
 type tableUse struct {
-	known    bool   // pages and depth are those at the transaction's begin
-	pages    uint64 // branch and leaf pages
+	known    bool // leaves, branches and depth are those at the transaction's begin
+	leaves   uint64
+	branches uint64
 	depth    uint64
 	puts     uint64
 	bytes    uint64 // of new leaf records
@@ -30,11 +31,19 @@ type tableUse struct {
 }
 
 // dirty returns the estimate. Pages that were there: at most each put's path,
-// and at most all of them. New ones: at most one a put, and half full at least.
+// and at most all of them. New ones: at most one a put; each page that was
+// there may have been full and split once, and what is split again after that
+// stays half full.
 func (u *tableUse) dirty(pageSize int) uint64 {
-	old := min(u.puts*u.depth, u.pages)
-	fresh := min(u.puts, 2*u.bytes/uint64(pageSize-pageHeader)+1)
+	old := min(u.puts, u.leaves) + min(u.puts*u.depth, u.branches)
+	fresh := min(u.puts, old+2*u.bytes/uint64(pageSize-pageHeader)+1)
 	return old + fresh + u.overflow + u.depth
+}
+
+// fresh returns the use of the same table by nothing so far.
+func (u tableUse) fresh() tableUse {
+	u.puts, u.bytes, u.overflow = 0, 0, 0
+	return u
 }
 
 // add counts one put of a record.
@@ -68,7 +77,7 @@ func (w *Writer) learn(t Table) error {
 		return w.fail("read table "+t.String(), err)
 	}
 	u.known = true
-	u.pages = stat.BranchPages + stat.LeafPages
+	u.leaves, u.branches = stat.LeafPages, stat.BranchPages
 	u.depth = uint64(stat.Depth)
 	return nil
 }

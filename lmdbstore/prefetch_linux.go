@@ -25,16 +25,8 @@ func (s *Store) Prefetch(r *Reader, keys []merkle.Hash) {
 	}
 	sorted := slices.Clone(keys)
 	slices.SortFunc(sorted, func(a, b merkle.Hash) int { return bytes.Compare(a[:nodeKeySize], b[:nodeKeySize]) })
-	value, err := r.txn.Get(mainTable, []byte(Nodes.String()))
-	if err != nil || !s.readable(value) {
-		return
-	}
-	table, ok := decodeTable(value)
-	if !ok || table.root == noRoot {
-		return
-	}
 	p := prefetch{s: s}
-	p.descend(table.root, int(table.depth)-1, sorted)
+	p.find(r, sorted)
 	p.advise()
 	p.overflow(r, sorted)
 	p.advise()
@@ -48,6 +40,17 @@ type prefetch struct {
 
 // pageRun is n consecutive pages.
 type pageRun struct{ first, n uint64 }
+
+// find adds the leaf pages in which keys, which are sorted, would be found.
+func (p *prefetch) find(r *Reader, keys []merkle.Hash) {
+	value, err := r.txn.Get(mainTable, []byte(Nodes.String()))
+	if err != nil || !p.s.readable(value) {
+		return
+	}
+	if table, ok := decodeTable(value); ok && table.root != noRoot {
+		p.descend(table.root, int(table.depth)-1, keys)
+	}
+}
 
 // descend adds the leaf pages in which keys (sorted) would be found, below the
 // page number, which has that many levels below it. Only branch pages are
@@ -86,16 +89,21 @@ func (p *prefetch) descend(number uint64, levels int, keys []merkle.Hash) {
 
 // overflow adds the overflow pages of nodes that do not lie in leaf pages.
 func (p *prefetch) overflow(r *Reader, keys []merkle.Hash) {
-	size := uint64(p.s.pageSize)
 	for i := range keys {
 		b, err := p.s.get(r.txn, Nodes, keys[i][:nodeKeySize])
 		if _, n := recordSize(p.s.pageSize, nodeKeySize, len(b)); err != nil || n == 0 {
 			continue
 		}
-		offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(p.s.base))
-		first := offset / size
-		p.pages = append(p.pages, pageRun{first, (offset+uint64(len(b))+size-1)/size - first})
+		first, last := p.s.pageOf(b)
+		p.pages = append(p.pages, pageRun{first, last - first + 1})
 	}
+}
+
+// pageOf returns the first and the last page of bytes in the map.
+func (s *Store) pageOf(b []byte) (first, last uint64) {
+	offset := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(s.base))
+	size := uint64(s.pageSize)
+	return offset / size, (offset + uint64(max(len(b), 1)) - 1) / size
 }
 
 // advise asks for the gathered pages, neighbours together, and forgets them.
@@ -120,5 +128,9 @@ func (s *Store) page(number uint64) (rawPage, bool) {
 	if number >= s.end.Load()/size {
 		return nil, false
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(s.base, number*size)), s.pageSize), true
+	return s.mapped()[number*size:][:size:size], true
 }
+
+// mapped returns the part of the map that the file filled when its length was
+// last checked.
+func (s *Store) mapped() []byte { return unsafe.Slice((*byte)(s.base), s.end.Load()) }

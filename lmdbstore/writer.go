@@ -62,9 +62,6 @@ func (s *Store) Update(fn func(w *Writer) error) (err error) {
 			err = fault
 		}
 	}()
-	if err := s.checkLength(); err != nil {
-		return err
-	}
 	if err := fn(w); err != nil {
 		return err
 	}
@@ -79,6 +76,10 @@ func (w *Writer) begin() error {
 	txn.RawRead = true
 	w.txn = txn
 	w.use = [numTables]tableUse{}
+	if err := w.s.checkLength(); err != nil {
+		w.abort()
+		return err
+	}
 	return nil
 }
 
@@ -171,7 +172,7 @@ func (w *Writer) PutNode(h merkle.Hash, b []byte) error {
 		if err := w.learn(Nodes); err != nil {
 			return err
 		}
-		w.nodes.use = tableUse{known: true, pages: w.use[Nodes].pages, depth: w.use[Nodes].depth}
+		w.nodes.use = w.use[Nodes].fresh()
 	}
 	w.nodes.add(h, b, w.s.pageSize)
 	return nil
