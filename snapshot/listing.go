@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -124,10 +126,9 @@ type nameRef struct {
 	len uint8
 }
 
-func (l *listing) name(i int) []byte {
-	r := l.names[i]
-	return l.arena[r.off : r.off+uint32(r.len)]
-}
+func (l *listing) name(i int) []byte { return l.at(l.names[i]) }
+
+func (l *listing) at(r nameRef) []byte { return l.arena[r.off : r.off+uint32(r.len)] }
 
 // find returns the position of a name.
 func (l *listing) find(name string) (int, bool) {
@@ -135,13 +136,16 @@ func (l *listing) find(name string) (int, bool) {
 	return i, i < len(l.names) && string(l.name(i)) == name
 }
 
+var direntBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
 // readListing lists an open directory, without "." and "..". It keeps only the
 // names: 20 or 30 bytes each.
 func readListing(fd int) (*listing, error) {
 	l := &listing{}
-	buf := make([]byte, 32<<10)
+	buf := direntBuffers.Get().(*[32 << 10]byte)
+	defer direntBuffers.Put(buf)
 	for {
-		n, err := unix.Getdents(fd, buf)
+		n, err := unix.Getdents(fd, buf[:])
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -155,7 +159,7 @@ func readListing(fd int) (*listing, error) {
 			return nil, err
 		}
 	}
-	sort.Slice(l.names, func(i, j int) bool { return bytes.Compare(l.name(i), l.name(j)) < 0 })
+	slices.SortFunc(l.names, func(a, b nameRef) int { return bytes.Compare(l.at(a), l.at(b)) })
 	return l, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 
 	"bole/lmdbstore"
 	"bole/merkle"
@@ -18,6 +19,20 @@ type merged struct {
 	items     []item
 	kids      []*dirTask
 	unchanged int
+
+	// Kept from chunk to chunk: most directories are small, and many.
+	found  []foundName
+	staged []stagedName
+	stats  []statName
+}
+
+var mergeBuffers = sync.Pool{New: func() any { return new(merged) }}
+
+// release gives the buffers back. Items and tasks are not among them.
+func (m *merged) release() {
+	clear(m.found)
+	*m = merged{found: m.found[:0], staged: m.staged[:0], stats: m.stats[:0]}
+	mergeBuffers.Put(m)
 }
 
 // stagedName and statName are records of one directory, lent.
@@ -32,17 +47,16 @@ type statName struct {
 }
 
 // merge runs inside a read transaction; what it keeps is cloned.
-func (m *merged) merge(rd *lmdbstore.Reader, c chunk, found []foundName) error {
-	staged, err := m.stagedIn(rd, c)
-	if err != nil {
+func (m *merged) merge(rd *lmdbstore.Reader, c chunk) error {
+	if err := m.readStage(rd, c); err != nil {
 		return err
 	}
-	stats, err := m.statsIn(rd, c)
-	if err != nil {
+	if err := m.readStats(rd, c); err != nil {
 		return err
 	}
-	idx, err := newIndexCursor(rd, m.t.base, c, staged)
-	if err != nil {
+	found, stats := m.found, m.stats
+	var idx indexCursor
+	if err := idx.open(rd, m.t.base, c, m.staged); err != nil {
 		return err
 	}
 	for {
@@ -103,7 +117,11 @@ func (m *merged) gone(name string, base *merkle.Entry, rec *stageRecord) {
 
 // newItem lays the stage's record over the base entry.
 func (m *merged) newItem(name string, base *merkle.Entry, rec *stageRecord, st *statRecord) item {
-	it := item{name: name, rec: st}
+	it := item{name: name}
+	if st != nil {
+		rec := *st // lent until the next chunk
+		it.rec = &rec
+	}
 	if base != nil {
 		c := base.Clone()
 		it.base, it.index = &c, &c
@@ -215,13 +233,13 @@ func (t *dirTask) addStructural() {
 	t.mu.Unlock()
 }
 
-// stagedIn collects the stage's records between the chunk's bounds.
-func (m *merged) stagedIn(rd *lmdbstore.Reader, c chunk) (out []stagedName, err error) {
+// readStage collects the stage's records between the chunk's bounds.
+func (m *merged) readStage(rd *lmdbstore.Reader, c chunk) error {
 	if !m.t.staged {
-		return nil, nil
+		return nil
 	}
 	dir := m.s.led.stageDir(m.t.path)
-	err = rd.Scan(m.s.led.stage, dir[:], c.lo, func(k, v []byte) error {
+	return rd.Scan(m.s.led.stage, dir[:], c.lo, func(k, v []byte) error {
 		name := k[dirKeySize:]
 		if len(name) == 0 {
 			return nil
@@ -230,24 +248,22 @@ func (m *merged) stagedIn(rd *lmdbstore.Reader, c chunk) (out []stagedName, err 
 			return lmdbstore.ErrStop
 		}
 		rec, err := decodeStage(v)
-		out = append(out, stagedName{name, rec})
+		m.staged = append(m.staged, stagedName{name, rec})
 		return err
 	})
-	return out, err
 }
 
-func (m *merged) statsIn(rd *lmdbstore.Reader, c chunk) (out []statName, err error) {
+func (m *merged) readStats(rd *lmdbstore.Reader, c chunk) error {
 	dir := m.s.led.statDir(m.t.path)
-	err = rd.Scan(m.s.led.stat, dir[:], c.lo, func(k, v []byte) error {
+	return rd.Scan(m.s.led.stat, dir[:], c.lo, func(k, v []byte) error {
 		name := k[dirKeySize:]
 		if c.hi != nil && bytes.Compare(name, c.hi) > 0 {
 			return lmdbstore.ErrStop
 		}
 		rec, err := decodeStat(v)
-		out = append(out, statName{name, rec})
+		m.stats = append(m.stats, statName{name, rec})
 		return err
 	})
-	return out, err
 }
 
 // indexCursor walks base directory and stage together.
@@ -256,19 +272,20 @@ type indexCursor struct {
 	dir    merkle.Dir
 	has    bool // entry holds the next base entry
 	entry  merkle.Entry
+	given  merkle.Entry // what next returned last
 	hi     []byte
 	staged []stagedName
 	err    error
 }
 
-func newIndexCursor(rd merkle.Reader, base merkle.Hash, c chunk, staged []stagedName) (*indexCursor, error) {
-	x := &indexCursor{hi: c.hi, staged: staged}
+// open puts the cursor before the first name of the chunk.
+func (x *indexCursor) open(rd merkle.Reader, base merkle.Hash, c chunk, staged []stagedName) (err error) {
+	x.hi, x.staged = c.hi, staged
 	if base.IsZero() {
-		return x, nil
+		return nil
 	}
-	var err error
 	if x.dir, err = merkle.OpenDir(rd, &base); err != nil {
-		return nil, err
+		return err
 	}
 	if c.lo == nil {
 		x.cur = x.dir.Seek(0)
@@ -276,7 +293,7 @@ func newIndexCursor(rd merkle.Reader, base merkle.Hash, c chunk, staged []staged
 		x.cur = x.dir.SeekName(c.lo)
 	}
 	x.advance()
-	return x, x.err
+	return x.err
 }
 
 func (x *indexCursor) advance() {
@@ -305,8 +322,8 @@ func (x *indexCursor) next() (base *merkle.Entry, rec *stageRecord, err error) {
 		x.staged = x.staged[1:]
 	}
 	if x.has && bytes.Equal(x.entry.Name, name) {
-		e := x.entry
-		base = &e
+		x.given = x.entry
+		base = &x.given
 		x.advance()
 	}
 	return base, rec, x.err

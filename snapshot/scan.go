@@ -268,12 +268,11 @@ func (s *scanner) isNested(dirfd int, name string) bool {
 // chunk stats the names of a chunk, compares them with the index under one
 // short read transaction, and hands what differs to the visitor.
 func (s *scanner) chunk(t *dirTask, c chunk) ([]*dirTask, error) {
-	found := s.stat(t, c)
-	var m merged
-	err := s.repo.db.View(func(rd *lmdbstore.Reader) error {
-		m = merged{s: s, t: t}
-		return m.merge(rd, c, found)
-	})
+	m := mergeBuffers.Get().(*merged)
+	defer m.release()
+	m.s, m.t = s, t
+	m.found = s.stat(t, c, m.found)
+	err := s.repo.db.View(func(rd *lmdbstore.Reader) error { return m.merge(rd, c) })
 	if err != nil {
 		return nil, err
 	}
@@ -293,8 +292,7 @@ type foundName struct {
 
 // stat looks at every name of the chunk; names that went away are left out,
 // names that cannot be looked at are reported and kept out of the comparison.
-func (s *scanner) stat(t *dirTask, c chunk) []foundName {
-	found := make([]foundName, 0, len(c.names))
+func (s *scanner) stat(t *dirTask, c chunk, found []foundName) []foundName {
 	for _, name := range c.names {
 		f := foundName{name: name}
 		err := lstatAt(t.fd, string(name), &f.st)
