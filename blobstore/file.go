@@ -44,7 +44,7 @@ func (b *Batch) putOnce(f *os.File, path string) (merkle.Hash, int64, error) {
 	if !before.regular {
 		return merkle.Hash{}, 0, ErrNotRegular
 	}
-	settle(before)
+	settle(f, before)
 	var h merkle.Hash
 	if before.size <= b.s.limit {
 		h, err = b.putSmall(f, before)
@@ -57,10 +57,10 @@ func (b *Batch) putOnce(f *os.File, path string) (merkle.Hash, int64, error) {
 // tick is the longest step in which kernels without fine time stamps move a file's ctime (HZ=100).
 const tick = 10 * time.Millisecond
 
-// settle waits until a change from now on gives the file another ctime than it has, so that the comparison afterwards
-// cannot miss one made in the same tick.
-func settle(st fileStat) {
-	if age := time.Since(time.Unix(0, st.ctime)); age >= 0 && age < tick {
+// settle waits, where time stamps are coarse, until a change from now on gives the file another ctime than it has, so that
+// the comparison afterwards cannot miss one made in the same tick.
+func settle(f *os.File, st fileStat) {
+	if age := time.Since(time.Unix(0, st.ctime)); age >= 0 && age < tick && !fineTimes(f) {
 		time.Sleep(tick - age)
 	}
 }
@@ -86,6 +86,9 @@ func (b *Batch) putSmall(f *os.File, before fileStat) (h merkle.Hash, err error)
 	data, err := readUpTo(f, (*bp)[:before.size+1])
 	if err != nil {
 		return h, err
+	}
+	if b.s.midRead != nil {
+		b.s.midRead()
 	}
 	if int64(len(data)) != before.size {
 		return h, errMoved
@@ -120,7 +123,7 @@ func (b *Batch) putLarge(f *os.File, before fileStat, path string) (merkle.Hash,
 	}
 	h, err := b.fill(w, f, before)
 	if err == nil {
-		err = b.keep(&h, w)
+		_, err = b.keep(&h, w)
 	}
 	if err != nil {
 		return merkle.Hash{}, errors.Join(err, w.discard())

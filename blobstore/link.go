@@ -9,111 +9,98 @@ import (
 	"bole/merkle"
 )
 
-// LinkFile stores the regular file f, open for reading only, by giving its inode a second name in the store instead of
-// copying it; linked tells whether that was done. It copies, as PutFile does, where linking is impossible or unsafe: a file up to
-// Limit, one on another file system, one that somebody has open for writing (or for which nobody can tell, because there
-// is no lease for this user or file system), one with several names, or a content that is stored already. The source's mode stays; call Seal when the
-// commit is durable, before the source is removed. The bytes are hashed in place, while a lease keeps new writers waiting. A linked file that changes
-// until Sync makes Sync fail with ErrChanged. Errors as for PutFile.
+// errCopy says that a file cannot be linked and has to be copied.
+var errCopy = errors.New("file must be copied")
+
+// LinkFile stores the regular file f, which is open for reading only, by giving its inode a second name in the store instead
+// of copying it; linked tells whether the store shares its inode. It copies, as PutFile does, where linking is impossible or
+// unsafe: a file up to Limit; one on another file system; one that somebody has open for writing, or for which nobody can
+// tell, because there are no leases for this user or file system; one with several names. A content that is stored already
+// is neither linked nor copied.
+//
+// The source's mode stays: call Seal when the commit is durable, before the source is removed. The bytes are hashed in
+// place, while a lease keeps new writers waiting. A linked file that changes afterwards until Sync makes Sync fail with
+// ErrChanged. A file that an earlier run linked, and did not come to commit, is taken as linked again. Errors as for PutFile.
 func (b *Batch) LinkFile(f *os.File, path string) (h merkle.Hash, size int64, linked bool, err error) {
-	h, size, linked, err = b.link(f, path)
-	if err != nil {
+	w := &pendingWhole{source: path, linked: true}
+	h, linked, err = b.link(f, w)
+	if !linked {
+		if e := w.discard(); e != nil {
+			err = e
+		}
+	}
+	switch {
+	case errors.Is(err, errCopy):
+		h, size, err = b.PutFile(f, path)
+		return h, size, false, err
+	case err != nil:
 		return merkle.Hash{}, 0, false, fmt.Errorf("store %s: %w", path, err)
 	}
-	if linked {
-		return h, size, true, nil
-	}
-	h, size, err = b.PutFile(f, path)
-	return h, size, false, err
+	return h, w.size, linked, nil
 }
 
-// link returns linked false without an error when the file has to be copied.
-func (b *Batch) link(f *os.File, path string) (h merkle.Hash, size int64, linked bool, err error) {
+// link does what LinkFile says and returns errCopy for a file that has to be copied.
+func (b *Batch) link(f *os.File, w *pendingWhole) (h merkle.Hash, linked bool, err error) {
 	st, err := fstat(f)
 	if err != nil {
-		return h, 0, false, err
+		return h, false, err
 	}
 	if !st.regular {
-		return h, 0, false, ErrNotRegular
+		return h, false, ErrNotRegular
 	}
-	if st.size <= b.s.limit || st.nlink > 2 || takeLease(f) != leaseTaken {
-		return h, 0, false, nil
+	if st.size <= b.s.limit || st.nlink == 0 || st.nlink > 2 || takeLease(f) != leaseTaken {
+		return h, false, errCopy
 	}
 	defer dropLease(f)
-	w := &pendingWhole{source: path, linked: true, size: st.size}
-	switch st.nlink {
-	case 1:
-		h, err = b.linkNew(f, w)
-	case 2:
-		h, err = b.linkAgain(f, w)
-	default:
-		err = errMoved // already unlinked
+	if st.nlink == 2 {
+		return b.linkAgain(f, w)
 	}
-	if errors.Is(err, errMoved) {
-		return h, 0, false, w.discard()
-	}
-	if err != nil {
-		return h, 0, false, errors.Join(err, w.discard())
-	}
-	return h, w.size, true, nil
+	return b.linkNew(f, w)
 }
 
-// linkNew links a file that has one name, and hashes it. errMoved means that it must be copied.
-func (b *Batch) linkNew(f *os.File, w *pendingWhole) (merkle.Hash, error) {
+// linkNew links a file that has one name, and hashes it.
+func (b *Batch) linkNew(f *os.File, w *pendingWhole) (h merkle.Hash, linked bool, err error) {
 	temp, err := b.temps.path()
 	if err != nil {
-		return merkle.Hash{}, err
+		return h, false, err
 	}
-	ok, err := linkOpen(f, temp)
-	if err != nil {
-		return merkle.Hash{}, err
-	}
-	if !ok {
-		return merkle.Hash{}, errMoved
+	if ok, err := linkOpen(f, temp); err != nil {
+		return h, false, err
+	} else if !ok {
+		return h, false, errCopy
 	}
 	w.temp = temp
-	h, err := b.hashLinked(f, w, 2)
-	if err != nil {
-		return h, err
+	if h, err = b.hashLinked(f, w); err != nil {
+		return h, false, err
 	}
 	if w.f, err = os.Open(temp); err != nil {
-		return h, err
+		return h, false, err
 	}
-	return h, b.keepLinked(&h, w)
-}
-
-// keepLinked enlists a linked file; a content that is stored already needs no link.
-func (b *Batch) keepLinked(h *merkle.Hash, w *pendingWhole) error {
-	known, err := b.known(h)
-	if err != nil {
-		return err
-	}
-	if known {
-		return w.discard()
-	}
-	return b.keep(h, w)
+	linked, err = b.keep(&h, w)
+	return h, linked, err
 }
 
 // linkAgain takes a file whose second name is the store's own: an earlier run linked it and ended before its commit. It is
-// hashed in place to learn which content it would be. errMoved means that the second name is somebody else's.
-func (b *Batch) linkAgain(f *os.File, w *pendingWhole) (merkle.Hash, error) {
-	h, err := b.hashLinked(f, w, 2)
-	if err != nil {
-		return h, err
+// hashed in place to learn which content it would be. When the second name is somebody else's, the file has to be copied.
+func (b *Batch) linkAgain(f *os.File, w *pendingWhole) (h merkle.Hash, linked bool, err error) {
+	if h, err = b.hashLinked(f, w); err != nil {
+		return h, false, err
 	}
 	final, st, err := openFile(b.s.wholePath(&h), os.O_RDONLY)
 	if err != nil {
-		return h, errMoved
+		return h, false, errCopy
 	}
 	w.f = final
 	if !st.sameInode(w.id) {
-		return h, errMoved
+		return h, false, errCopy
 	}
-	return h, b.keepLinked(&h, w)
+	_, err = b.keep(&h, w)
+	return h, err == nil, err
 }
 
-// hashLinked hashes the file in place and notes its state. errMoved: it changed, or somebody wants to write to it.
-func (b *Batch) hashLinked(f *os.File, w *pendingWhole, nlink uint64) (merkle.Hash, error) {
+// hashLinked hashes a file with two names in place and notes its state. It returns errCopy when the file changes meanwhile
+// or somebody wants to write to it.
+func (b *Batch) hashLinked(f *os.File, w *pendingWhole) (merkle.Hash, error) {
 	before, err := fstat(f)
 	if err != nil {
 		return merkle.Hash{}, err
@@ -121,23 +108,23 @@ func (b *Batch) hashLinked(f *os.File, w *pendingWhole, nlink uint64) (merkle.Ha
 	w.id, w.size = before.fileID, before.size
 	held := func() error {
 		if !leaseHeld(f) {
-			return errMoved
+			return errCopy
 		}
 		return nil
 	}
 	h, err := b.s.stream(f, before.size, nil, held)
-	if errors.Is(err, errShort) {
-		err = errMoved
-	}
 	if err == nil {
 		err = held()
+	}
+	if errors.Is(err, errShort) {
+		err = errCopy
 	}
 	if err != nil {
 		return h, err
 	}
 	after, err := fstat(f)
-	if err == nil && (after.fileID != before.fileID || after.nlink != nlink) {
-		err = errMoved
+	if err == nil && (after.fileID != before.fileID || after.nlink != 2) {
+		err = errCopy
 	}
 	return h, err
 }

@@ -139,7 +139,7 @@ func (b *Batch) tryPack(num uint32, need uint64) (*packWriter, error) {
 		return nil, err
 	}
 	f, _, err := openFile(b.s.packPath(num), os.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrNotRegular) {
+	if errors.Is(err, fs.ErrPermission) || err != nil && !passing(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err

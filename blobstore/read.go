@@ -30,7 +30,7 @@ func (s *Store) ReadSmall(h merkle.Hash, loc Location, dst []byte) ([]byte, erro
 // readRecord makes one attempt. With fresh the bytes are hashed whatever was known of them.
 func (s *Store) readRecord(h *merkle.Hash, loc Location, dst []byte, fresh bool) ([]byte, error) {
 	if loc.Pack == 0 {
-		return nil, fmt.Errorf("read content %s: %w: not in a pack", h, ErrLocation)
+		return nil, fmt.Errorf("read content %s: %w: not in a pack", *h, ErrLocation)
 	}
 	if loc.check() != nil {
 		return nil, s.damaged(h, loc, "its place in the index is impossible", nil)
@@ -98,7 +98,7 @@ func (f *File) covers(end uint64) bool {
 // packError turns a failure to open a pack into damage, unless it says something about this process only.
 func (s *Store) packError(h *merkle.Hash, loc Location, err error) error {
 	if passing(err) {
-		return fmt.Errorf("read content %s: %w", h, err)
+		return fmt.Errorf("read content %s: %w", *h, err)
 	}
 	if d, ok := errors.AsType[*DamageError](err); ok {
 		return s.damaged(h, loc, d.Reason, d.Err)

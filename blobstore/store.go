@@ -33,6 +33,8 @@ type Store struct {
 	seen  verified              // records whose bytes were hashed in this process
 	stats counters
 
+	midRead func() // tests only: called behind each read of a source, to change it in the middle
+
 	noVerity atomic.Bool // the file system has said that it has no fs-verity
 
 	mu        sync.Mutex

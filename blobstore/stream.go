@@ -113,6 +113,9 @@ func (s *Store) streamChunk(p *hashPipe, src *os.File, off, end int64, dst *os.F
 		}
 		return 0, err
 	}
+	if s.midRead != nil {
+		s.midRead()
+	}
 	p.work <- piece{data, buf}
 	s.stats.hashed.Add(uint64(len(data)))
 	if dst != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -127,7 +128,7 @@ func (b *Batch) barrier(c *cut) error {
 
 // flush makes the bytes durable.
 func (b *Batch) flush(c *cut) error {
-	if len(c.whole) > fsyncEach && syncFSReports() {
+	if c.wantsSyncFS() {
 		return b.s.syncFS(b.fsys)
 	}
 	var g errgroup.Group
@@ -141,6 +142,13 @@ func (b *Batch) flush(c *cut) error {
 		}
 	}
 	return g.Wait()
+}
+
+// wantsSyncFS tells whether the file system is flushed as a whole: there are many whole files, or one was closed already
+// because there were many in work.
+func (c *cut) wantsSyncFS() bool {
+	closed := func(w pendingWhole) bool { return w.f == nil && !w.synced }
+	return syncFSReports() && (len(c.whole) > fsyncEach || slices.ContainsFunc(c.whole, closed))
 }
 
 // place gives the whole files their final names and returns the folders that gained an entry.

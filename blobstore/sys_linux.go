@@ -30,12 +30,34 @@ func (s *Store) syncFS(f *os.File) error {
 }
 
 // syncFSReports tells whether syncfs returns the errors of lost writes: since Linux 5.8 (syncfs(2), section NOTES).
-var syncFSReports = sync.OnceValue(func() bool {
-	var u unix.Utsname
-	if err := unix.Uname(&u); err != nil {
+func syncFSReports() bool { return versionAtLeast(kernelRelease(), 5, 8) }
+
+// fineTimes tells whether each change that follows an fstat gives the file another ctime, however soon it comes: the
+// multigrain time stamps of Linux 6.13 and later (Documentation/filesystems/multigrain-ts.rst).
+func fineTimes(f *os.File) bool {
+	if !versionAtLeast(kernelRelease(), 6, 13) {
 		return false
 	}
-	return versionAtLeast(unix.ByteSliceToString(u.Release[:]), 5, 8)
+	var st unix.Statfs_t
+	err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) })
+	runtime.KeepAlive(f)
+	if err != nil {
+		return false
+	}
+	switch uint32(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true
+	}
+	return false
+}
+
+// kernelRelease is what uname -r prints, or "" when that fails.
+var kernelRelease = sync.OnceValue(func() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
 })
 
 // versionAtLeast compares a kernel release such as "6.1.0-13-amd64" with major.minor.

@@ -12,6 +12,8 @@ func (s *Store) syncFS(f *os.File) error { return s.syncFile(f) }
 
 func syncFSReports() bool { return false }
 
+func fineTimes(*os.File) bool { return true } // APFS counts nanoseconds
+
 func adviseSequential(*os.File) {}
 
 func clone(_, _ *os.File) (bool, error) { return false, nil }

@@ -2,7 +2,6 @@ package blobstore
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"bole/merkle"
@@ -76,55 +75,60 @@ func (s *Store) seal(w *pendingWhole) error {
 // fsyncEach is how many whole files a barrier flushes one by one; for more it flushes the file system once.
 const fsyncEach = 64
 
-// keep leaves a finished whole file for the next Sync, or drops it when the content is stored already. Up to fsyncEach
-// of them stay open, so that their fsync sees every write that was lost; for more, syncfs does.
-func (b *Batch) keep(h *merkle.Hash, w *pendingWhole) error {
+// keep leaves a finished whole file for the next Sync, or drops it (kept false) when the content is stored already. Up to
+// fsyncEach of them stay open, so that their fsync sees every write that was lost; for more, syncfs does.
+func (b *Batch) keep(h *merkle.Hash, w *pendingWhole) (kept bool, err error) {
 	if ok, err := b.known(h); err != nil {
-		return err
+		return false, err
 	} else if ok {
-		return w.discard()
+		return false, w.discard()
 	}
 	w.hash = *h
-	if !syncFSReports() && b.full() {
-		// Old kernels hide lost writes from syncfs: flush now, while the descriptor is open.
-		if err := b.s.syncFile(w.f); err != nil {
-			b.fail(err)
-			return err
+	if !b.claimOpen() {
+		if !syncFSReports() {
+			// Old kernels hide lost writes from syncfs: flush now, while the descriptor is open.
+			if err := b.s.syncFile(w.f); err != nil {
+				return false, b.fail(err)
+			}
+			w.synced = true
 		}
-		w.synced = true
+		if err := w.close(); err != nil {
+			return false, err
+		}
 	}
 	return b.enlist(w)
 }
 
-func (b *Batch) full() bool {
+// claimOpen tells whether one more whole file may stay open until Sync.
+func (b *Batch) claimOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.open >= fsyncEach
+	if b.open >= fsyncEach {
+		return false
+	}
+	b.open++
+	return true
 }
 
-// enlist notes the file as stored.
-func (b *Batch) enlist(w *pendingWhole) error {
+// enlist notes the file as stored, unless another goroutine was faster with the same content.
+func (b *Batch) enlist(w *pendingWhole) (kept bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.usable(); err != nil {
-		return err
+		return false, err
 	}
 	if b.knownHere(&w.hash) {
-		return w.discard()
-	}
-	if b.open < fsyncEach && !w.synced {
-		b.open++
-	} else if err := w.close(); err != nil {
-		return fmt.Errorf("close %s: %w", w.temp, err)
+		return false, w.discard()
 	}
 	b.whole = append(b.whole, *w)
 	b.cur.add(Record{w.hash, Location{Length: uint64(w.size)}})
-	return nil
+	return true, nil
 }
 
-// wholeLooksRight tells whether a content that the index calls a whole file is there, has its size, and is not known to be
-// wrong. If not, it is stored again: so adding the source again heals the store.
+// wholeLooksRight tells whether a content that the index calls a whole file is there, has its size, is sealed, and is not
+// known to be wrong. If not, it is stored again: so adding the source again heals the store. A linked file that was never
+// sealed, because its import did not come to its commit, may have been written to through its other name.
 func (s *Store) wholeLooksRight(h *merkle.Hash, size uint64) bool {
 	fi, err := os.Lstat(s.wholePath(h))
-	return err == nil && fi.Mode().IsRegular() && uint64(fi.Size()) == size && !s.isBad(h)
+	return err == nil && fi.Mode().IsRegular() && uint64(fi.Size()) == size && fi.Mode()&0o222 == 0 && !s.isBad(h)
 }
