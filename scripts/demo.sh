@@ -12,23 +12,38 @@ bole=$(realpath "$1")
 work=$(mktemp -d -t bole-demo.XXXXXX)
 
 cleanup() {
-	if mountpoint -q "$work/view"; then
-		"$bole" umount "$work/view"
+	if mountpoint -q "$work/view" && ! "$bole" umount "$work/view"; then
+		echo "still mounted, and left as it is: $work/view" >&2
+		return
 	fi
 	rm -rf "$work"
 }
 trap cleanup EXIT
 
-step() { printf '\n\033[1m%s\033[0m\n' "$*" | if [ -t 1 ]; then cat; else sed 's/\x1b\[[0-9]*m//g'; fi; }
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
+	bold=$'\033[1m' plain=$'\033[0m'
+fi
 
+step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+
+# run shows a command as one would type it, and runs it.
 run() {
-	printf '$ %s\n' "$*" | sed "s|$bole|bole|g; s|$work|\$work|g"
+	local word line='$'
+	for word in "$@"; do
+		word=${word/#"$bole"/bole}
+		word=${word/#"$work"/'$work'}
+		case $word in *' '*) word="\"$word\"" ;; esac
+		line+=" $word"
+	done
+	printf '%s\n' "$line"
 	"$@"
 }
 
 step "A working directory: a copy of the Go sources"
 cp -R "$(go env GOROOT)/src" "$work/src"
-echo "$(find "$work/src" -type f | wc -l) files, $(du -sh --apparent-size "$work/src" | cut -f1) in $work/src"
+chmod -R u+w "$work/src" # a toolchain that go downloaded is read-only
+echo "$(find "$work/src" -type f | wc -l) files, $(du -sh --apparent-size "$work/src" | cut -f1); \$work is $work"
 
 step "Put it under version control"
 run "$bole" init "$work/src"

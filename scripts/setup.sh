@@ -32,8 +32,9 @@ missing() {
 	packages | while read -r program package rest; do
 		command -v "$program" >/dev/null || echo "$package"
 	done
-	# The C library's headers are no program.
+	# The C library's headers and the certificates for downloads are no programs.
 	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || echo libc6-dev
+	[ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
 }
 
 fail() {
