@@ -125,9 +125,27 @@ func Open(dir string, o Options) (*Store, error) {
 
 // open does the work of Open and Create; with extra = lmdb.Create missing
 // tables and files are made.
-func open(dir string, o Options, extra uint) (_ *Store, err error) {
-	s := &Store{dir: dir, readOnly: o.ReadOnly, verified: new(verifiedTable), limits: defaultLimits,
-		stop: make(chan struct{}), done: make(chan struct{})}
+func open(dir string, o Options, extra uint) (*Store, error) {
+	s, err := openBare(dir, o, extra)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openTables(extra); err != nil {
+		s.discard()
+		return nil, err
+	}
+	s.readAhead()
+	s.clearDeadReaders()
+	go s.watchReaders()
+	return s, nil
+}
+
+// openBare opens the environment; of the file it has only the meta pages read.
+func openBare(dir string, o Options, extra uint) (_ *Store, err error) {
+	s := &Store{
+		dir: dir, readOnly: o.ReadOnly, verified: new(verifiedTable), limits: defaultLimits,
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
 	diskReadOnly, err := checkDisk(dir)
 	if err != nil {
 		return nil, err
@@ -156,16 +174,7 @@ func open(dir string, o Options, extra uint) (_ *Store, err error) {
 	if err := s.openPatiently(flags, o); err != nil {
 		return nil, err
 	}
-	if err := s.learn(); err != nil {
-		return nil, err
-	}
-	if err := s.openTables(extra); err != nil {
-		return nil, err
-	}
-	s.readAhead()
-	s.clearDeadReaders()
-	go s.watchReaders()
-	return s, nil
+	return s, s.learn()
 }
 
 // register notes that this process has the database open.
