@@ -121,17 +121,18 @@ var universes = map[string]universe{
 	"long": func(n int) []string { // high trees from few entries
 		return numbered(strings.Repeat("x", 230)+"%06d", n)
 	},
-	"run": func(n int) []string { // a run that must be cut, among others
-		names := append(numbered("q%05d", n/4), numbered("s%05d", n/4)...)
-		return slices.Sorted(slices.Values(append(names, runNames()...)))
-	},
-	"mixed run": func(n int) []string { // names that come between those of the run
-		names := slices.Clone(runNames())
-		for i := 0; i < len(names); i += 100 {
-			names = append(names, names[i]+"x", names[i]+"y")
-		}
-		return slices.Sorted(slices.Values(names))
-	},
+	"rising run": func(n int) []string { return amongOthers(risingNames(), n) },
+	"stairs":     func(n int) []string { return amongOthers(stairNames(), n) },
+}
+
+// amongOthers puts names before, behind and between those of a run.
+func amongOthers(run []string, n int) []string {
+	names := slices.Concat(numbered("q%05d", n/4), run, numbered("s%05d", n/4))
+	for i := 0; i < len(run); i += 100 {
+		names = append(names, run[i]+"x", run[i]+"y")
+	}
+	slices.Sort(names)
+	return names
 }
 
 func numbered(format string, n int) []string {
@@ -174,7 +175,7 @@ func TestApplyEqualsBuild(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-				all := names(rapid.SampledFrom([]int{4, 60, 300, 2000, 8000}).Draw(rt, "names"))
+				all := names(rapid.SampledFrom([]int{4, 60, 300, 2000, 5000}).Draw(rt, "names"))
 				share := rapid.IntRange(0, 100).Draw(rt, "share")
 				f := flat{}
 				for _, name := range all {
@@ -210,9 +211,9 @@ func TestApplyEqualsBuild(t *testing.T) {
 
 // TestApplyHighTree goes through trees of four levels and back to one.
 func TestApplyHighTree(t *testing.T) {
-	n := 60_000
+	n := 50_000
 	if testing.Short() {
-		n = 15_000
+		n = 10_000
 	}
 	all := universes["long"](n)
 	rng := rand.New(rand.NewPCG(7, 7))
@@ -257,19 +258,16 @@ func TestApplyHighTree(t *testing.T) {
 }
 
 // TestApplySingleEdits makes every kind of edit at every place of one
-// directory that has three levels and a run that must be cut.
+// directory that has two kinds of run that must be cut.
 func TestApplySingleEdits(t *testing.T) {
-	var all []string
-	for _, name := range slices.Concat(numbered("a%04d", 300), runNames()[:500], numbered("z%04d", 300)) {
-		all = append(all, name)
-	}
+	all := slices.Concat(numbered("a%04d", 150), risingNames()[:200], numbered("s%04d", 50), stairNames()[:200], numbered("z%04d", 150))
 	f := flat{}
 	for _, name := range all {
 		f[name] = "a"
 	}
 	m := NewMemStore()
 	base := mustApply(t, m, Hash{}, f.changes()...)
-	step := 1
+	step := 3
 	if testing.Short() {
 		step = 17
 	}
@@ -287,5 +285,32 @@ func TestApplySingleEdits(t *testing.T) {
 			f[name] = "a"
 			delete(f, name+"!")
 		}
+	}
+}
+
+// TestApplyAtTheRootLimit goes from a directory that just fits one node to one
+// that just does not.
+func TestApplyAtTheRootLimit(t *testing.T) {
+	f := flat{}
+	size := headerSize
+	for i := 0; size+2*(entryRecord+100) <= rootLimit; i++ {
+		f[fmt.Sprintf("n%099d", i)] = "x"
+		size += entryRecord + 100
+	}
+	spare := rootLimit - size - entryRecord
+	m := NewMemStore()
+	base := mustApply(t, m, Hash{}, f.changes()...)
+	for _, long := range []int{spare - 1, spare, spare + 1} {
+		name := "o" + strings.Repeat("o", long-1)
+		f[name] = "x"
+		h := mustApply(t, m, base, setFile(name, "x"))
+		want, _, height := f.ref()
+		if h != want || (height > 0) != (long > spare) {
+			t.Fatalf("name of %d bytes: applied %s, built %s of height %d", long, h, want, height)
+		}
+		if h = mustApply(t, m, h, remove(name)); h != base {
+			t.Fatalf("name of %d bytes: removing it gives %s, want %s", long, h, base)
+		}
+		delete(f, name)
 	}
 }

@@ -70,10 +70,19 @@ func refEncode(kind byte, level int, rs []refRecord) ([]byte, [4]uint64) {
 	return slices.Concat(head, fixed, heap), sum
 }
 
+// refNumbers remembers what refNumber gave.
+var refNumbers sync.Map
+
 // refNumber is h(level, name).
 func refNumber(level int, name string) uint64 {
+	key := string(rune('0'+level)) + name
+	if n, ok := refNumbers.Load(key); ok {
+		return n.(uint64)
+	}
 	sum := blake3.Sum256(append([]byte{byte(level)}, name...))
-	return binary.LittleEndian.Uint64(sum[:])
+	n := binary.LittleEndian.Uint64(sum[:])
+	refNumbers.Store(key, n)
+	return n
 }
 
 // refStarts returns where the nodes of a level begin.
@@ -177,37 +186,60 @@ func (t refTree) buildDir(dir string, children map[string][]string, nodes map[Ha
 	return h, totals
 }
 
-// runNames returns names in order whose numbers on level 0 only rise, so that
-// none but the first is a natural start: a run that must be cut. They are
-// between "r" and "s" and found by trying suffixes.
-var runNames = sync.OnceValue(func() []string {
-	const count = 1500
+// minedNames returns count names in order, beginning with prefix, whose numbers
+// on level 0 lie in the ranges that want gives; found by trying suffixes.
+func minedNames(prefix string, count int, want func(i uint64) (from, below uint64)) []string {
 	names := make([]string, 0, count)
-	step := ^uint64(0) / count
 	for i := range uint64(count) {
+		from, below := want(i)
 		for try := 0; ; try++ {
-			name := fmt.Sprintf("r%05d.%x", i, try)
-			if n := refNumber(0, name); n >= i*step && n-i*step < step {
+			name := fmt.Sprintf("%s%05d.%x", prefix, i, try)
+			sum := blake3.Sum256(append([]byte{0}, name...))
+			if n := binary.LittleEndian.Uint64(sum[:]); n >= from && n < below {
 				names = append(names, name)
 				break
 			}
 		}
 	}
 	return names
+}
+
+// risingNames have numbers that only rise, so that none but the first is a
+// natural start: a run that must be cut.
+var risingNames = sync.OnceValue(func() []string {
+	const count = 1500
+	const step = 1 << 63 / count * 2
+	return minedNames("r", count, func(i uint64) (uint64, uint64) { return i * step, i*step + step })
 })
 
-func TestRunNamesHaveNoNaturalStart(t *testing.T) {
-	var rs []refRecord
-	for _, n := range runNames() {
-		rs = append(rs, refRecord{name: n})
-	}
-	starts := refStarts(0, rs)
-	for i, s := range starts {
-		if s != i*160 {
-			t.Fatalf("start %d is at record %d: not a cut every 160", i, s)
+// stairNames are a run too: every 15th number is low and higher than the low
+// one before, all others are high. A builder that forgets what stands before a
+// cut takes the next low one for a natural start.
+var stairNames = sync.OnceValue(func() []string {
+	const count = 1500
+	const step = 1 << 63 / (count / 15)
+	return minedNames("t", count, func(i uint64) (uint64, uint64) {
+		if i%15 != 0 {
+			return 1 << 63, ^uint64(0)
 		}
-	}
-	if len(starts) != 10 {
-		t.Fatalf("%d nodes", len(starts))
+		return i / 15 * step, i/15*step + step
+	})
+})
+
+func TestRunsHaveNoNaturalStart(t *testing.T) {
+	for kind, names := range map[string][]string{"rising": risingNames(), "stairs": stairNames()} {
+		var rs []refRecord
+		for _, n := range names {
+			rs = append(rs, refRecord{name: n})
+		}
+		starts := refStarts(0, rs)
+		for i, s := range starts {
+			if s != i*160 {
+				t.Fatalf("%s: start %d is at record %d: not a cut every 160", kind, i, s)
+			}
+		}
+		if len(starts) != 10 {
+			t.Fatalf("%s: %d nodes", kind, len(starts))
+		}
 	}
 }
