@@ -27,7 +27,7 @@ func TestCase22DeadMount(t *testing.T) {
 				}
 			}
 			m.kill()
-			if err := unix.Stat(m.dir, new(unix.Stat_t)); err != unix.ENOTCONN {
+			if err := unix.Statfs(m.dir, new(unix.Statfs_t)); err != unix.ENOTCONN {
 				t.Fatalf("a dead mount answers %v", err)
 			}
 			if findMount(listMounts(t), m.dir) != nil && how == "mounts" {
