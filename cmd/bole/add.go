@@ -65,13 +65,7 @@ func (a *app) add(r *snapshot.Repo, o addFlags, args []string) error {
 	}
 	res, err := r.Add(ctx, opts)
 	a.stopProgress()
-	var bad *snapshot.UnreadableError
-	if errors.As(err, &bad) {
-		for _, p := range bad.Problems {
-			a.warnf("cannot read %s: %s", quote(p.Path), p.Reason)
-		}
-		err = errNo
-	}
+	err = a.sayUnreadable(err)
 	if err == nil || errors.Is(err, errNo) {
 		n := counts{added: res.Added, modified: res.Modified, deleted: res.Deleted}
 		verb := "recorded"
@@ -81,6 +75,19 @@ func (a *app) add(r *snapshot.Repo, o addFlags, args []string) error {
 		fmt.Fprintf(a.out, "%s: %s (%s read)\n", verb, n, size(res.Bytes))
 	}
 	return err
+}
+
+// sayUnreadable names each file that could not be read, and makes of that an
+// error that needs no more words.
+func (a *app) sayUnreadable(err error) error {
+	var bad *snapshot.UnreadableError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	for _, p := range bad.Problems {
+		a.warnf("cannot read %s: %s", quote(p.Path), p.Reason)
+	}
+	return errNo
 }
 
 // workPaths turns path arguments into paths of the working directory.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -189,8 +190,7 @@ func warmMount(d *mountDaemon, c *net.UnixConn, paths [][]byte) error {
 		return err
 	}
 	go func() {
-		var b [1]byte
-		_, _ = c.Read(b[:]) // the client says nothing more: this ends when it goes
+		_, _ = io.Copy(io.Discard, c) // the client says nothing more: this ends when it goes
 		cancel()
 	}()
 	names := make([]string, len(paths))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"bole/snapshot"
@@ -68,17 +69,18 @@ func daemonArgs(o mountFlags, root, rev, mountpoint string) []string {
 	return append(args, "--", rev, mountpoint)
 }
 
-// waitReady copies what the daemon says to errOut until it is ready or ends.
+// waitReady copies what the daemon says to errOut, a line at a time, until it
+// is ready or ends.
 func waitReady(r io.Reader, errOut io.Writer) (line string, ready bool) {
 	br := bufio.NewReader(r)
-	text, err := br.ReadString(readyMark)
-	if err != nil {
-		_, _ = io.WriteString(errOut, text)
-		return "", false
+	for {
+		line, err := br.ReadString('\n')
+		text, after, ready := strings.Cut(line, string(rune(readyMark)))
+		_, _ = io.WriteString(errOut, text) // standard error: there is nobody left to tell
+		if ready || err != nil {
+			return after, ready && err == nil
+		}
 	}
-	_, _ = io.WriteString(errOut, text[:len(text)-1])
-	line, err = br.ReadString('\n')
-	return line, err == nil
 }
 
 func daemonFailed(err, interrupted error) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -30,7 +31,7 @@ const (
 type daemonLog struct {
 	*logrus.Logger
 	file  *logFile
-	worry bool // something above information was logged
+	worry atomic.Bool // something above information was logged
 }
 
 // openDaemonLog makes the log and, in the background, names it in info.
@@ -63,9 +64,9 @@ func (l *daemonLog) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
-// Fire notes that there is something to read. logrus calls it with its mutex held.
+// Fire notes that there is something to read.
 func (l *daemonLog) Fire(*logrus.Entry) error {
-	l.worry = true
+	l.worry.Store(true)
 	return nil
 }
 
@@ -79,7 +80,7 @@ func (l *daemonLog) capture() error {
 
 // close removes a log that nobody needs.
 func (l *daemonLog) close(keep bool) error {
-	if l.file == nil || keep || l.worry {
+	if l.file == nil || keep || l.worry.Load() {
 		return nil
 	}
 	return l.file.remove()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -68,10 +69,10 @@ func (a *app) diff(r *snapshot.Repo, o diffFlags, args []string) error {
 	default:
 		err = a.diffWorktree(r, argOr(args, 0, ""), out.change)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errNo) {
 		return err
 	}
-	return out.end()
+	return errors.Join(out.end(), err)
 }
 
 func diffCommits(r *snapshot.Repo, from, to string, fn func(snapshot.PathChange) error) error {
@@ -106,7 +107,7 @@ func (a *app) diffWorktree(r *snapshot.Repo, from string, fn func(snapshot.PathC
 	defer stop()
 	st, err := r.Status(ctx, snapshot.StatusOptions{Paths: paths, Progress: a.progress()})
 	a.stopProgress()
-	if err != nil {
+	if err = a.sayUnreadable(err); st == nil {
 		return err
 	}
 	changes := st.Unstaged
@@ -126,7 +127,7 @@ func (a *app) diffWorktree(r *snapshot.Repo, from string, fn func(snapshot.PathC
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // diffPrinter prints changes one by one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/exec"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,9 @@ func hint(err error) string {
 		if errors.Is(err, h.is) {
 			return h.text
 		}
+	}
+	if errors.Is(err, exec.ErrNotFound) && strings.Contains(err.Error(), "fusermount3") {
+		return "users mount and unmount by the program fusermount3: install the package fuse3"
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) && errors.Is(err, fs.ErrPermission) && strings.Contains(pe.Path, "/"+snapshot.DirName+"/") {

@@ -7,9 +7,11 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
 
-// holder is a process that keeps a mount busy.
+// holder is a process, or another mount (pid 0), that keeps a mount busy.
 type holder struct {
 	pid  int
 	name string
@@ -19,6 +21,9 @@ type holder struct {
 
 // String is "process 12 (sleep): open file /mnt/f".
 func (h holder) String() string {
+	if h.pid == 0 {
+		return fmt.Sprintf("%s: mounted on %s", quote(h.name), quote(h.path))
+	}
 	return fmt.Sprintf("process %d (%s): %s %s", h.pid, h.name, h.how, quote(h.path))
 }
 
@@ -26,11 +31,11 @@ func (h holder) String() string {
 // point: what fuser does. Without being root it sees the user's own processes alone.
 // It never touches the mount.
 func findHolders(mountpoint string) []holder {
+	list := mountsBelow(mountpoint)
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil // the pattern is well formed
+		return list // the pattern is well formed
 	}
-	var list []holder
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil || pid == os.Getpid() {
@@ -41,6 +46,18 @@ func findHolders(mountpoint string) []holder {
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].pid < list[j].pid })
+	return list
+}
+
+// mountsBelow are other mounts inside a mount.
+func mountsBelow(mountpoint string) []holder {
+	var list []holder
+	_, _ = mountinfo.GetMounts(func(i *mountinfo.Info) (skip, stop bool) { // a table that cannot be read names nobody
+		if i.Mountpoint != mountpoint && isBelow(i.Mountpoint, mountpoint) {
+			list = append(list, holder{name: i.Source, path: i.Mountpoint})
+		}
+		return true, false
+	})
 	return list
 }
 

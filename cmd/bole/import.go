@@ -70,13 +70,8 @@ func (a *app) importTree(r *snapshot.Repo, o snapshot.ImportOptions, asJSON bool
 	o.Plan, o.Progress, o.Skipped = a.sayPlan(what), a.progress(), a.saySkipped
 	res, err := r.Import(ctx, o)
 	a.stopProgress()
-	var bad *snapshot.UnreadableError
-	if errors.As(err, &bad) {
-		for _, p := range bad.Problems {
-			a.warnf("cannot read %s: %s", quote(p.Path), p.Reason)
-		}
+	if err = a.sayUnreadable(err); errors.Is(err, errNo) {
 		a.warnf("no commit was made; what is stored already is kept for the next run")
-		return errNo
 	}
 	if err != nil {
 		return err

@@ -47,8 +47,9 @@ func run(args []string) int {
 
 func newRootCmd(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "bole",
-		Short: "version control for large trees of files, with every commit mountable",
+		Use:     "bole",
+		Version: version,
+		Short:   "version control for large trees of files, with every commit mountable",
 		Long: `Bole keeps trees of files under version control and shows any commit of them as a
 folder, without a checkout.
 
@@ -80,8 +81,25 @@ Exit codes: 0 done; 1 the answer is no, or something is wrong; 2 wrong use.`,
 	root.PersistentFlags().StringArrayVarP(&a.dirs, "directory", "C", nil, "run as if started in `DIR`")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{err} })
 	root.SetHelpCommand(newHelpCmd())
+	root.AddGroup(groups...)
 	root.AddCommand(commands(a)...)
+	root.SetVersionTemplate("bole {{.Version}}\n")
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		fixCompletionCmd(c)
+	}
 	return root
+}
+
+// fixCompletionCmd makes a missing or unknown shell wrong use; cobra shows the help.
+func fixCompletionCmd(c *cobra.Command) {
+	c.GroupID = "begin"
+	c.Short = "make a completion script for a shell"
+	c.Example = "  bole completion bash\n  bole completion zsh"
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(*cobra.Command, []string) error {
+		return usagef("completion needs the name of a shell: bash, fish, powershell or zsh")
+	}
 }
 
 // newHelpCmd is cobra's help command with wrong use told apart.

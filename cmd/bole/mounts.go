@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -65,8 +64,8 @@ func (a *app) listMounts() (list []mountJSON, dead []string, err error) {
 		return nil, nil, err
 	}
 	root, err := a.findRoot()
-	if err != nil && !errors.Is(err, snapshot.ErrNoRepository) {
-		return nil, nil, err
+	if err != nil {
+		root = "" // outside any repository: all of them
 	}
 	roots := map[string]bool{}
 	if root != "" {

@@ -24,8 +24,16 @@ func (a *app) progress() func(snapshot.Progress) {
 	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
 		return nil
 	}
-	return a.showProgress
+	start := time.Now()
+	return func(p snapshot.Progress) {
+		if time.Since(start) >= barDelay {
+			a.showProgress(p)
+		}
+	}
 }
+
+// barDelay keeps what is quick from flickering.
+const barDelay = 300 * time.Millisecond
 
 func (a *app) showProgress(p snapshot.Progress) {
 	a.barMu.Lock()

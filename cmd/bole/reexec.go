@@ -34,6 +34,12 @@ func (a *app) runAgain(err error) (code int, did bool) {
 	if err := cmd.Start(); err != nil {
 		return a.report(nil, fmt.Errorf("start again: %w", err)), true
 	}
+	if a.readyPipe != nil {
+		// The child alone speaks from here on: nothing of the caller's stays open.
+		if err := errors.Join(a.readyPipe.Close(), nullStdio()); err != nil {
+			return 1, true
+		}
+	}
 	go func() {
 		for s := range ch {
 			_ = cmd.Process.Signal(s) // it may have ended by itself
@@ -48,4 +54,19 @@ func (a *app) runAgain(err error) (code int, did bool) {
 		return exit.ExitCode(), true
 	}
 	return a.report(nil, fmt.Errorf("the command that was started again: %w", err)), true
+}
+
+// nullStdio lets go of the caller's standard input, output and error.
+func nullStdio() error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for fd := range 3 {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 
@@ -50,18 +51,20 @@ func (a *app) status(r *snapshot.Repo, o statusFlags, args []string) error {
 	defer stop()
 	st, err := r.Status(ctx, snapshot.StatusOptions{Paths: paths, Ignored: o.ignored, Progress: a.progress()})
 	a.stopProgress()
-	if err != nil {
+	if st == nil {
 		return err
 	}
 	switch {
 	case o.asJSON:
-		return a.printJSON(newStatusJSON(st))
+		err = errors.Join(a.printJSON(newStatusJSON(st)), a.sayUnreadable(err))
 	case o.short:
 		a.statusShort(st)
+		err = a.sayUnreadable(err)
 	default:
 		a.statusLong(st)
+		err = a.sayUnreadable(err)
 	}
-	return nil
+	return err
 }
 
 func (a *app) statusLong(st *snapshot.Status) {

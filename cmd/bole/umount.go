@@ -61,8 +61,12 @@ func (a *app) umount(arg string, lazy bool) error {
 		return removeDead(m)
 	}
 	if err := detach(path, lazy); errors.Is(err, unix.EBUSY) {
-		for _, h := range findHolders(path) {
+		holders := findHolders(path)
+		for _, h := range holders {
 			a.warnf("%s", h)
+		}
+		if len(holders) == 0 && os.Geteuid() != 0 {
+			a.warnf("none of your own processes holds it; root sees those of others")
 		}
 		return fmt.Errorf("%s is in use and goes on being served", path)
 	} else if err != nil {
