@@ -55,17 +55,6 @@ func setDir(path string) Change {
 
 func remove(path string) Change { return Change{Path: []byte(path), Op: OpRemove} }
 
-// overlay reads from two stores; Apply must do with a snapshot from before.
-type frozen struct{ m map[Hash][]byte }
-
-func (f frozen) Node(h *Hash) ([]byte, error) {
-	b, ok := f.m[*h]
-	if !ok {
-		return nil, &MissingError{*h}
-	}
-	return b, nil
-}
-
 // mustApply applies cs to base in m and verifies what Apply returns. New nodes
 // are not visible to it.
 func mustApply(t rapid.TB, m *MemStore, base Hash, cs ...Change) Hash {
@@ -307,6 +296,10 @@ func TestApplyAtTheRootLimit(t *testing.T) {
 		want, _, height := f.ref()
 		if h != want || (height > 0) != (long > spare) {
 			t.Fatalf("name of %d bytes: applied %s, built %s of height %d", long, h, want, height)
+		}
+		more := mustApply(t, m, h, setFile("p", "x"))
+		if got := mustApply(t, m, more, remove("p")); got != h {
+			t.Fatalf("name of %d bytes: adding and removing another gives %s, want %s", long, got, h)
 		}
 		if h = mustApply(t, m, h, remove(name)); h != base {
 			t.Fatalf("name of %d bytes: removing it gives %s, want %s", long, h, base)
