@@ -33,22 +33,22 @@ func newBuilder(t testing.TB) *builder {
 	return b
 }
 
+// someTime is the time of what a test gives none.
+const someTime = 1_500_000_000_123_456_789
+
 func (b *builder) set(path string, e merkle.Entry) {
-	if e.Mtime == 0 {
-		e.Mtime = 1_500_000_000_123_456_789
-	}
 	b.changes = append(b.changes, merkle.Change{Path: []byte(path), Op: merkle.OpSet, Entry: e})
 }
 
 func (b *builder) dirAt(path string, perm uint16) {
-	b.set(path, merkle.Entry{Kind: merkle.KindDir, Perm: perm})
+	b.set(path, merkle.Entry{Kind: merkle.KindDir, Perm: perm, Mtime: someTime})
 }
 
 // file adds a file; change may alter its entry.
 func (b *builder) file(path string, data []byte, change ...func(*merkle.Entry)) merkle.Hash {
 	h := merkle.ContentHash(data)
 	b.data[h] = data
-	e := merkle.Entry{Kind: merkle.KindFile, Perm: 0o644, Size: uint64(len(data)), Hash: h}
+	e := merkle.Entry{Kind: merkle.KindFile, Perm: 0o644, Size: uint64(len(data)), Hash: h, Mtime: someTime}
 	for _, c := range change {
 		c(&e)
 	}
@@ -57,7 +57,7 @@ func (b *builder) file(path string, data []byte, change ...func(*merkle.Entry)) 
 }
 
 func (b *builder) symlink(path, target string) {
-	e := merkle.Entry{Kind: merkle.KindSymlink, Perm: 0o777, Size: uint64(len(target))}
+	e := merkle.Entry{Kind: merkle.KindSymlink, Perm: 0o777, Size: uint64(len(target)), Mtime: someTime}
 	if len(target) <= merkle.InlineTarget {
 		e.Target = []byte(target)
 	} else {
@@ -202,4 +202,20 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// open makes the file system without a mount, for handlers that are called as the kernel would.
+func open(t testing.TB, dir string, id merkle.Hash, change ...func(*Options)) *filesystem {
+	t.Helper()
+	repo, err := snapshot.Open(dir, snapshot.OpenOptions{})
+	check(t, err)
+	t.Cleanup(func() { check(t, repo.Close()) })
+	o := Options{Commit: id}
+	for _, c := range change {
+		c(&o)
+	}
+	f, err := newFilesystem(repo, o)
+	check(t, err)
+	f.io, f.noDirs = IOHandles, true
+	return f
 }

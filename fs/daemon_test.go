@@ -252,3 +252,18 @@ func (m *mounted) rssAnon() uint64 {
 	m.t.Fatal("no RssAnon")
 	return 0
 }
+
+// logWith is the log once it holds all of these, or as it is after 5 s: it
+// comes through a pipe, after the answer that it belongs to.
+func (m *mounted) logWith(parts ...string) string {
+	for i := 0; ; i++ {
+		log, all := m.log.String(), true
+		for _, p := range parts {
+			all = all && strings.Contains(log, p)
+		}
+		if all || i == 500 {
+			return log
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

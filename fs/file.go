@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -81,8 +82,11 @@ func (f *filesystem) contentStatus(op string, id uint64, h merkle.Hash, err erro
 	if err == nil {
 		return fuse.OK
 	}
+	if name := h.String(); !strings.Contains(err.Error(), name) {
+		err = fmt.Errorf("content %s: %w", name, err)
+	}
 	r, slot, _ := f.rows.get(id)
-	return f.status(op, r, slot, fmt.Errorf("content %s: %w", h, err))
+	return f.status(op, r, slot, err)
 }
 
 // Flush has nothing to write back; the kernel need not ask again.
@@ -99,7 +103,7 @@ func (f *filesystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 		return nil, st
 	}
 	if in.Offset >= size {
-		return fuse.ReadResultData(nil), fuse.OK
+		return &readReply{}, fuse.OK
 	}
 	buf = buf[:min(uint64(len(buf)), size-in.Offset)]
 	err := f.readContent(h, size, buf, int64(in.Offset))
@@ -107,11 +111,30 @@ func (f *filesystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 		return nil, f.contentStatus("read", in.NodeId, h, err)
 	}
 	f.counters.bytesRead.Add(uint64(len(buf)))
-	if size > smallContent || in.Offset != 0 {
-		return fuse.ReadResultData(buf), fuse.OK
+	a := &readReply{data: [1][]byte{buf}}
+	if size <= smallContent && in.Offset == 0 {
+		a.push = f.push
+		a.r, a.slot, _ = f.rows.get(in.NodeId)
 	}
-	r, slot, _ := f.rows.get(in.NodeId)
-	return &readReply{data: buf, p: f.push, r: r, slot: slot}, fuse.OK
+	return a, fuse.OK
+}
+
+// readReply is the answer to a READ. It has Slices, so that go-fuse writes it as
+// it is and calls Done when it is on its way to the program.
+type readReply struct {
+	data [1][]byte
+	push *pusher // nil where nothing is to be pushed after it
+	r    *row
+	slot uint32
+}
+
+func (a *readReply) Slices() ([][]byte, fuse.Status)    { return a.data[:], fuse.OK }
+func (a *readReply) Bytes([]byte) ([]byte, fuse.Status) { return a.data[0], fuse.OK }
+func (a *readReply) Size() int                          { return len(a.data[0]) }
+func (a *readReply) Done() {
+	if a.push != nil {
+		a.push.saw(a.r, a.slot)
+	}
 }
 
 // readContent fills buf, which lies within the content, from an offset.

@@ -177,13 +177,9 @@ func (f *filesystem) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse
 	if !st.Ok() || len(target) > 0 {
 		return target, st
 	}
-	r, slot, _ := f.rows.get(h.NodeId)
 	target, err := f.repo.ReadContent(content, nil)
 	if err == nil {
 		err = checkTarget(target, size)
 	}
-	if err != nil {
-		return nil, f.status("readlink", r, slot, fmt.Errorf("target %s: %w", content, err))
-	}
-	return target, fuse.OK
+	return target, f.contentStatus("readlink", h.NodeId, content, err)
 }

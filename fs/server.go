@@ -133,6 +133,7 @@ func (f *filesystem) mountOptions(o Options) *fuse.MountOptions {
 		Name:                     "bole",
 		MaxWrite:                 1 << 20,
 		MaxBackground:            64,
+		DisableSplice:            true, // contents are in memory, where they were verified
 		EnableSymlinkCaching:     true,
 		ExplicitDataCacheControl: true,
 		ExtraCapabilities:        fuse.CAP_READDIRPLUS_AUTO | fuse.CAP_NO_EXPORT_SUPPORT,
