@@ -35,17 +35,14 @@ func TestCase18FlippedByteInAPage(t *testing.T) {
 		bad := append([]byte(nil), good...)
 		bad[off] ^= 0xff
 		ok(t, os.WriteFile(db, bad, 0o644))
-		found := false
 		for _, args := range [][]string{{"fsck"}, {"log"}, {"status"}, {"ls", "HEAD:d01"}} {
 			res := runDamaged(t, off, append([]string{boleBin, "-C", r.dir}, args...))
-			found = found || res.code != 0
 			if args[0] == "log" && res.code == 0 && !strings.Contains(res.stdout, id) {
 				t.Errorf("offset %d: log says nothing of the commit and exits 0", off)
 			}
 			words[fmt.Sprintf("%s exit %d", args[0], res.code)]++
 		}
 		words[readDamaged(t, r, off, want)]++
-		_ = found
 	}
 	t.Logf("answers: %v", words)
 	ok(t, os.WriteFile(db, good, 0o644))
@@ -86,7 +83,7 @@ func readDamaged(t *testing.T, r *repo, off int64, want map[string]node) string 
 		t.Errorf("offset %d: %v", off, list)
 	}
 	// The reader is a process of its own, so that a hanging read can be ended.
-	sums := run(t, command{args: []string{"sh", "-c", `cd "$1" && find . -type f -print0 | xargs -0 sha256sum`, "sh", m.dir}, limit: time.Minute})
+	sums := run(t, command{args: []string{"sh", "-c", `cd "$1" && find . -type f -print0 | xargs -0r sha256sum`, "sh", m.dir}, limit: time.Minute})
 	n := 0
 	for _, line := range lines(sums.stdout) {
 		sum, path, _ := strings.Cut(line, "  ./")
@@ -101,7 +98,7 @@ func readDamaged(t *testing.T, r *repo, off int64, want map[string]node) string 
 			files++
 		}
 	}
-	if n != files && sums.code == 0 {
+	if n != files && sums.stderr == "" {
 		t.Errorf("offset %d: %d files of %d, and no error", off, n, files)
 	}
 	if n == files {

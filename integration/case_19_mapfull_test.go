@@ -37,7 +37,7 @@ func TestCase19MapFull(t *testing.T) {
 			t.Fatal("no map is large enough")
 		}
 		small := r.withMap(size)
-		add := small.run("add", ".")
+		add := small.measured("add", ".")
 		if add.code == 0 {
 			if c := small.run("commit", "-m", "many"); c.code == 0 {
 				break

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +16,9 @@ import (
 // runHelper is what this test binary does in a child process: system calls as
 // another user, or from a process of its own. It prints answers as JSON.
 func runHelper(name string, args []string) int {
+	if name == "measure" {
+		return measure(args[0], args[1:])
+	}
 	answers := make(map[string]string)
 	note := func(op string, err error) { answers[op] = errnoName(err) }
 	switch name {
@@ -30,6 +36,26 @@ func runHelper(name string, args []string) int {
 		return 1
 	}
 	return 0
+}
+
+// measure runs a command and writes its largest resident set in bytes to a file.
+func measure(file string, args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	size := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
+	if err := os.WriteFile(file, []byte(strconv.FormatInt(size, 10)), 0o644); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	if code := cmd.ProcessState.ExitCode(); code >= 0 {
+		return code
+	}
+	return 126
 }
 
 // errnoName returns "ok", the errno's name, or the text of another error.

@@ -122,7 +122,7 @@ func TestImportIntoAFolder(t *testing.T) {
 	sameTree(t, "mount of the folder", want, readTree(t, m.dir), sameOpts{})
 	m.umount()
 	checkKept(t, r, "f", "f")
-	for _, dest := range []string{"..", "../x", "/abs", ".bole", "a/.BOLE/b", "f", "f/x"} {
+	for _, dest := range []string{"..", "../x", ".bole", "a/.BOLE/b", "f", "f/x"} {
 		checkRefused(t, r.run("import", src, dest, "-m", "bad"))
 	}
 	checkRefused(t, r.run("import", filepath.Join(src, "none"), "-m", "bad"), "none")

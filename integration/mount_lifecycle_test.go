@@ -63,9 +63,8 @@ func TestMountPointsThatAreRefused(t *testing.T) {
 			t.Fatalf("%s was mounted over", at)
 		}
 	}
-	for _, at := range []string{r.path("f"), r.path("not there", "at all")} {
-		r.refused([]string{at}, "mount", "HEAD", at)
-	}
+	r.refused([]string{r.path("f")}, "mount", "HEAD", r.path("f"))
+	r.refused([]string{r.path("not there")}, "mount", "HEAD", r.path("not there", "at all"))
 	for _, rev := range []string{"nonsense", "HEAD~99", "HEAD:f", "HEAD:none", "0000000000", ""} {
 		dir := filepath.Join(scratch(t), "M")
 		mkdir(t, dir)

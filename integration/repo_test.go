@@ -56,6 +56,12 @@ func (r *repo) runIn(dir string, args ...string) result {
 	return run(r.t, c)
 }
 
+// measured runs a bole command and measures its memory.
+func (r *repo) measured(args ...string) result {
+	r.t.Helper()
+	return run(r.t, command{args: append([]string{boleBin, "-C", r.dir}, args...), env: r.env, measure: true})
+}
+
 // must runs a bole command and fails the test unless it exits 0.
 func (r *repo) must(args ...string) string {
 	r.t.Helper()
@@ -100,11 +106,15 @@ func (r *repo) commit() string {
 
 var commitLine = regexp.MustCompile(`(?m)^commit ([0-9a-f]{64})\b`)
 
-// log returns the ids of the history, newest first.
+// log returns the ids of the history, newest first; none before the first commit.
 func (r *repo) log() []string {
 	r.t.Helper()
+	res := r.run("log")
+	if res.code != 0 && !strings.Contains(res.stderr, "no commit yet") {
+		r.t.Fatalf("%v", res)
+	}
 	var ids []string
-	for _, m := range commitLine.FindAllStringSubmatch(r.must("log"), -1) {
+	for _, m := range commitLine.FindAllStringSubmatch(res.stdout, -1) {
 		ids = append(ids, m[1])
 	}
 	return ids

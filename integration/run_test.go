@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +23,7 @@ type result struct {
 	stderr string
 	code   int            // exit code, -1 when ended by a signal
 	signal syscall.Signal // the signal that ended it, else 0
-	maxRSS int64          // largest resident set, in bytes
+	maxRSS int64          // largest resident set in bytes, when asked for
 	took   time.Duration
 }
 
@@ -48,6 +49,10 @@ type command struct {
 	env   []string // added to a small fixed environment
 	stdin string
 	limit time.Duration // 0: two minutes
+	// measure asks for maxRSS. The command is then a child of a small helper:
+	// a direct child would be charged with this process's memory, which it
+	// shares until it runs its own program.
+	measure bool
 }
 
 // childEnv is the same for each child: English output, no colours from a
@@ -66,6 +71,12 @@ func run(t testing.TB, c command) result {
 	t.Helper()
 	if c.limit == 0 {
 		c.limit = 2 * time.Minute
+	}
+	sizeFile := ""
+	if c.measure {
+		sizeFile = filepath.Join(scratch(t), "rss")
+		c.env = append(append([]string(nil), c.env...), helperEnv+"=measure")
+		c.args = append([]string{testBin, sizeFile}, c.args...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 	defer cancel()
@@ -89,11 +100,13 @@ func run(t testing.TB, c command) result {
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		res.signal = ws.Signal()
 	}
-	if ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		res.maxRSS = ru.Maxrss * 1024
-	}
 	if ctx.Err() != nil {
 		t.Fatalf("took longer than %v: %v", c.limit, res)
+	}
+	if c.measure {
+		res.args = c.args[2:]
+		res.maxRSS, err = strconv.ParseInt(read(t, sizeFile), 10, 64)
+		ok(t, err)
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		t.Errorf("a process that stays holds the caller's output open: %v", res)
