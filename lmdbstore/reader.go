@@ -132,6 +132,7 @@ func (s *Store) get(txn *lmdb.Txn, t Table, key []byte) (b []byte, err error) {
 	// lmdb-go panics on the nil pointer that LMDB leaves behind when a page
 	// of this table is marked as one of a kind that we never write.
 	defer s.nilValue(t, &err)
+	s.noteRead()
 	b, err = txn.Get(s.dbi[t], key)
 	if err != nil {
 		return nil, s.readError(t, err)
@@ -170,6 +171,7 @@ func (s *Store) readable(b []byte) bool {
 // step moves cur and returns the record it stands on, or a nil key at the end.
 func (s *Store) step(cur *lmdb.Cursor, t Table, from []byte, op uint) (k, v []byte, err error) {
 	defer s.nilValue(t, &err)
+	s.noteRead()
 	k, v, err = cur.Get(from, nil, op)
 	if lmdb.IsNotFound(err) {
 		return nil, nil, nil

@@ -84,6 +84,7 @@ type Store struct {
 	limits   limits
 	id       fileID
 
+	reads    atomic.Uint64 // records read, for noteRead
 	readers  pool
 	verified *verifiedTable
 	checked  atomic.Uint64 // last transaction id for which the file's length was checked, plus one
@@ -149,6 +150,9 @@ func openBare(dir string, o Options, extra uint) (_ *Store, err error) {
 	diskReadOnly, err := checkDisk(dir)
 	if err != nil {
 		return nil, err
+	}
+	if diskReadOnly && !o.ReadOnly {
+		return nil, &os.PathError{Op: "open", Path: s.dataFile(), Err: syscall.EROFS}
 	}
 	if err := s.register(); err != nil {
 		return nil, err
