@@ -75,17 +75,20 @@ func runDaemon(config string) int {
 		return fail(err)
 	}
 	_ = out.Encode(daemonReply{IO: s.IO().String()})
-	go serveCommands(s, out)
+	var answering sync.Mutex // held until the answer to a command is written
+	go serveCommands(s, out, &answering)
 	s.Wait()
+	answering.Lock()
 	if err := repo.Close(); err != nil {
 		return 1
 	}
 	return 0
 }
 
-func serveCommands(s *Server, out *json.Encoder) {
+func serveCommands(s *Server, out *json.Encoder, answering *sync.Mutex) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
+		answering.Lock()
 		var r daemonReply
 		var err error
 		switch cmd, arg, _ := strings.Cut(in.Text(), " "); cmd {
@@ -100,6 +103,7 @@ func serveCommands(s *Server, out *json.Encoder) {
 			r.Error = err.Error()
 		}
 		_ = out.Encode(r)
+		answering.Unlock()
 	}
 }
 
