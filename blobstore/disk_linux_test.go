@@ -1,7 +1,6 @@
 package blobstore
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -187,25 +186,5 @@ func TestVerity(t *testing.T) {
 	check(t, os.Chmod(s.wholePath(&h), 0o644))
 	if err := patch(s.wholePath(&h), 0, 'x'); err == nil {
 		t.Error("a file under fs-verity could be opened for writing")
-	}
-}
-
-// TestStoreOnFAT: a file system without hard links and modes does for contents; LinkFile copies there.
-func TestStoreOnFAT(t *testing.T) {
-	disk := mountLoop(t, "vfat", 64<<20, "mkfs.vfat")
-	s, tab := createAt(t, filepath.Join(disk, "contents")), newTable()
-	b := begin(t, s, tab)
-	path := filepath.Join(disk, "source")
-	check(t, os.WriteFile(path, content(1, 1<<20), 0o644))
-	src := openSource(t, path)
-	h, _, linked, err := b.LinkFile(src, path)
-	check(t, err)
-	if linked {
-		t.Error("linked on a file system without links")
-	}
-	syncCommit(t, b, tab)
-	data := readBack(t, s, h, tab.all()[h])
-	if !bytes.Equal(data, content(1, 1<<20)) {
-		t.Error("wrong bytes")
 	}
 }

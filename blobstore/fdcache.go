@@ -1,6 +1,7 @@
 package blobstore
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,10 @@ func (c *fdCache[K]) get(key K) (*File, error) {
 	if won, ok := c.lru.Get(key); ok {
 		won.refs.Add(1)
 		c.mu.Unlock()
-		return won, f.f.Close()
+		if err := f.f.Close(); err != nil {
+			return nil, errors.Join(err, won.release())
+		}
+		return won, nil
 	}
 	c.lru.Add(key, f)
 	c.mu.Unlock()

@@ -204,6 +204,39 @@ func TestUnsealedFileIsNotTrusted(t *testing.T) {
 	check(t, s.VerifyWhole(h))
 }
 
+// TestLinkDoesNotReplaceASealedFile that another process put there between the look-up and the barrier.
+func TestLinkDoesNotReplaceASealedFile(t *testing.T) {
+	for _, damage := range []bool{false, true} {
+		s, tab, b, source := linkStore(t)
+		src := source(1, 1<<20)
+		mtime := inode(t, src.Name()).mtime
+		h, size, linked, err := b.LinkFile(src, src.Name())
+		check(t, err)
+		if !linked {
+			t.Fatal("not linked")
+		}
+		other := begin(t, reopen(t, s.dir), tab)
+		_, _, err = other.PutFile(src, src.Name())
+		check(t, err)
+		_, _, err = other.Sync()
+		check(t, err)
+		if damage {
+			check(t, os.Chmod(s.wholePath(&h), 0o644))
+			check(t, patch(s.wholePath(&h), 0, ^content(1, 1)[0]))
+			check(t, os.Chmod(s.wholePath(&h), 0o444))
+		}
+		syncCommit(t, b, tab)
+		check(t, s.VerifyWhole(h))
+		if st := inode(t, s.wholePath(&h)); st.sameInode(inode(t, src.Name()).fileID) != damage {
+			t.Errorf("damaged %v: whole file is %+v", damage, st)
+		}
+		check(t, s.Seal(h, size, mtime))
+		if left := names(t, s, tmpDir); len(left) != 2 { // two owners' locks
+			t.Errorf("left in tmp: %v", left)
+		}
+	}
+}
+
 func TestLinkedFileThatChanges(t *testing.T) {
 	t.Run("while it is hashed", func(t *testing.T) {
 		s, tab, b, source := linkStore(t)

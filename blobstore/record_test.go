@@ -102,8 +102,9 @@ func FuzzPack(f *testing.F) {
 	f.Add(append(bytes.Clone(golden), golden[8:]...), uint64(55), uint64(3))
 	f.Add([]byte{}, uint64(0), uint64(1<<63))
 	h := merkle.ContentHash([]byte("abc"))
+	dir := newStore(f).dir
 	f.Fuzz(func(t *testing.T, pack []byte, off, length uint64) {
-		s := newStore(t)
+		s := reopen(t, dir)
 		check(t, os.WriteFile(s.packPath(1), pack, 0o644))
 		data, err := s.ReadSmall(h, Location{1, off, length}, nil)
 		if err != nil {

@@ -48,7 +48,7 @@ type Stats struct {
 	Fsyncs       uint64 // fsync and fdatasync calls, on files and folders
 	Syncfs       uint64 // syncfs calls
 	BytesWritten uint64 // bytes handed to write, with headers; linked and cloned bytes are not written
-	BytesHashed  uint64 // bytes of source files that were hashed
+	BytesHashed  uint64 // bytes that were read and hashed, of sources and by VerifyWhole; holes are not read
 }
 
 type counters struct{ fsyncs, syncfs, written, hashed atomic.Uint64 }

@@ -1,7 +1,9 @@
 package blobstore
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,15 +36,12 @@ func (b *Batch) Sync() ([]Record, []PackEnd, error) {
 	}
 	err = b.barrier(c)
 	for i := range c.whole {
-		// Renamed ones have no temporary name any more; after a failure the others have.
+		// What has its final name has no temporary one any more, or, linked, does not need it.
 		if e := c.whole[i].discard(); err == nil && e != nil {
 			err = e
 		}
 	}
 	if err != nil {
-		for _, p := range c.packs {
-			b.s.abandon(p.num)
-		}
 		return nil, nil, b.fail(fmt.Errorf("make contents durable: %w", err))
 	}
 	b.mu.Lock()
@@ -126,15 +125,27 @@ func (b *Batch) barrier(c *cut) error {
 	return nil
 }
 
-// flush makes the bytes durable.
+// flush makes the bytes durable. A pack whose flush failed is abandoned.
 func (b *Batch) flush(c *cut) error {
 	if c.wantsSyncFS() {
-		return b.s.syncFS(b.fsys)
+		err := b.s.syncFS(b.fsys)
+		if err != nil {
+			for _, p := range c.packs {
+				b.s.abandon(p.num)
+			}
+		}
+		return err
 	}
 	var g errgroup.Group
 	g.SetLimit(16)
 	for _, p := range c.packs {
-		g.Go(func() error { return b.s.syncData(p.f) })
+		g.Go(func() error {
+			err := b.s.syncData(p.f)
+			if err != nil {
+				b.s.abandon(p.num)
+			}
+			return err
+		})
 	}
 	for i := range c.whole {
 		if w := &c.whole[i]; !w.synced {
@@ -180,29 +191,42 @@ func (b *Batch) place(c *cut) ([]string, error) {
 	return dirs, nil
 }
 
-// placeOne renames one file. A linked one is compared with what was hashed: its owner may have written to it since.
+// placeOne gives one file its final name.
 func (b *Batch) placeOne(w *pendingWhole, final string) error {
-	at := w.temp
-	if at == "" {
-		at = final
-	}
 	if w.linked {
-		if err := checkLinked(at, w); err != nil {
-			return err
-		}
-	}
-	if w.temp == "" {
-		return nil
+		return b.placeLinked(w, final)
 	}
 	if err := os.Rename(w.temp, final); err != nil {
 		return err
 	}
+	w.temp = ""
 	b.s.forgetWhole(&w.hash)
-	if !w.linked {
-		w.temp = ""
-	}
-	// rename does nothing when both names are one inode: then discard still removes the temporary name.
 	return nil
+}
+
+// placeLinked places a file that shares its inode with the source. It is compared with what was hashed first: its owner may have
+// written to it since. And it never takes the place of a sealed file of the same content, which another process may just
+// have put there: a commit may rely on that one, while this one can be written to until it is sealed.
+func (b *Batch) placeLinked(w *pendingWhole, final string) error {
+	at := w.temp
+	if at == "" {
+		at = final
+	}
+	if err := checkLinked(at, w); err != nil || w.temp == "" {
+		return err
+	}
+	err := os.Link(w.temp, final)
+	if errors.Is(err, fs.ErrExist) {
+		if b.s.wholeLooksRight(&w.hash, uint64(w.size)) && b.s.VerifyWhole(w.hash) == nil {
+			return nil
+		}
+		err = os.Rename(w.temp, final)
+	}
+	// The temporary name is still there, but after a rename of another inode; discard removes it.
+	if err == nil {
+		b.s.forgetWhole(&w.hash)
+	}
+	return err
 }
 
 // checkLinked returns ErrChanged naming the source when a linked file is not what was hashed.

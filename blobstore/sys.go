@@ -138,6 +138,9 @@ func (s *Store) syncDir(path string) error {
 		return err
 	}
 	err = s.syncFile(d)
+	if errors.Is(err, unix.EINVAL) {
+		err = nil // a file system that has no fsync for folders orders their changes by itself or not at all
+	}
 	return errors.Join(err, d.Close())
 }
 
