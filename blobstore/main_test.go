@@ -7,10 +7,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A test binary that finds childEnv set is the child of a crash test and not a test run.
+// A test binary that finds one of these set is the child of a test and not a test run.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		crashChild(dir)
+	}
+	if dir := os.Getenv(orderEnv); dir != "" {
+		orderChild(dir)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -33,7 +33,8 @@ type Store struct {
 	seen  verified              // records whose bytes were hashed in this process
 	stats counters
 
-	midRead func() // tests only: called behind each read of a source, to change it in the middle
+	trustSyncFS bool   // syncfs reports lost writes on this kernel
+	midRead     func() // tests only: called behind each read of a source, to change it in the middle
 
 	noVerity atomic.Bool // the file system has said that it has no fs-verity
 
@@ -98,7 +99,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, opts: o, limit: int64(o.Limit), packSize: defaultPackSize,
-		abandoned: map[uint32]bool{}, bad: map[merkle.Hash]fileID{},
+		abandoned: map[uint32]bool{}, bad: map[merkle.Hash]fileID{}, trustSyncFS: syncFSReports(),
 	}
 	s.packs = newFDCache(descriptorLimit(), s.openPack)
 	s.whole = newFDCache(descriptorLimit(), s.openWhole)

@@ -110,7 +110,7 @@ func (b *Batch) barrier(c *cut) error {
 	if c.newDir {
 		dirs = append(dirs, filepath.Join(b.s.dir, packsDir))
 	}
-	if len(dirs) > fsyncEach && syncFSReports() {
+	if len(dirs) > fsyncEach && b.s.trustSyncFS {
 		if err := b.s.syncFS(b.fsys); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (b *Batch) barrier(c *cut) error {
 
 // flush makes the bytes durable. A pack whose flush failed is abandoned.
 func (b *Batch) flush(c *cut) error {
-	if c.wantsSyncFS() {
+	if b.s.trustSyncFS && c.wantsSyncFS() {
 		err := b.s.syncFS(b.fsys)
 		if err != nil {
 			for _, p := range c.packs {
@@ -159,7 +159,7 @@ func (b *Batch) flush(c *cut) error {
 // because there were many in work.
 func (c *cut) wantsSyncFS() bool {
 	closed := func(w pendingWhole) bool { return w.f == nil && !w.synced }
-	return syncFSReports() && (len(c.whole) > fsyncEach || slices.ContainsFunc(c.whole, closed))
+	return len(c.whole) > fsyncEach || slices.ContainsFunc(c.whole, closed)
 }
 
 // place gives the whole files their final names and returns the folders that gained an entry.

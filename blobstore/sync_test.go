@@ -51,7 +51,7 @@ func TestBarrierCounts(t *testing.T) {
 	want("64 whole files: each, its folder, whole/", 2*fsyncEach+1, 0)
 	putOne(t, b, 6000, 500)
 	want("a small one again: the pack", 1, 0)
-	if !syncFSReports() {
+	if !s.trustSyncFS {
 		t.Skip("this kernel's syncfs does not report lost writes")
 	}
 	putLargeOnes(t, b, 12000, fsyncEach+1)
@@ -181,5 +181,40 @@ func TestFolderThatAnotherMadeIsFlushed(t *testing.T) {
 	check(t, os.Mkdir(filepath.Dir(s.wholePath(&h)), 0o755)) // by a process that died before it flushed whole/
 	if n, _ := barriers(t, s, b, tab); n != 3 {
 		t.Errorf("%d barriers, want 3: the file, its folder, whole/", n)
+	}
+}
+
+// TestWithoutSyncFS: on kernels whose syncfs hides lost writes each file is flushed by itself, while it is open.
+func TestWithoutSyncFS(t *testing.T) {
+	s, tab := newStore(t), newTable()
+	s.trustSyncFS = false
+	b := begin(t, s, tab)
+	const n = fsyncEach + 10
+	putLargeOnes(t, b, 1, n)
+	if early := s.Stats().Fsyncs; early < 10 {
+		t.Errorf("%d files were flushed before they were closed", early)
+	}
+	syncCommit(t, b, tab)
+	st := s.Stats()
+	folders := uint64(len(names(t, s, wholeDir)))
+	if want := n + folders + 1; st.Fsyncs != want || st.Syncfs != 0 {
+		t.Errorf("%d fsyncs and %d syncfs, want %d and none", st.Fsyncs, st.Syncfs, want)
+	}
+	verifyAll(t, s, tab)
+}
+
+// TestFailedFsyncOfWholeFile: nothing of the batch gets its final name.
+func TestFailedFsyncOfWholeFile(t *testing.T) {
+	s, tab := newStore(t), newTable()
+	b := begin(t, s, tab)
+	putLargeOnes(t, b, 1, 3)
+	check(t, b.whole[1].f.Close())
+	recs, _, err := b.Sync()
+	wantErr(t, err, os.ErrClosed)
+	if len(recs) != 0 {
+		t.Errorf("%d records", len(recs))
+	}
+	if u, err := s.Usage(); err != nil || u.Whole != 0 || len(names(t, s, tmpDir)) != 1 {
+		t.Errorf("left behind: %+v, %v, tmp %v", u, err, names(t, s, tmpDir))
 	}
 }
