@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bole/merkle"
 	"bole/snapshot"
 )
 
@@ -150,8 +151,18 @@ type countsJSON struct {
 
 func (n counts) json() countsJSON { return countsJSON{n.added, n.modified, n.deleted, n.typed} }
 
+// onlyTime says whether a folder differs in nothing but its time, which follows
+// from what was added or removed in it.
+func onlyTime(c snapshot.PathChange) bool {
+	return c.Old != nil && c.New != nil && c.Old.Kind == merkle.KindDir && c.New.Kind == merkle.KindDir &&
+		c.Old.Perm == c.New.Perm && c.Old.Attrs == c.New.Attrs
+}
+
 // add counts one change; it is a callback of snapshot's diffs.
 func (n *counts) add(c snapshot.PathChange) error {
+	if onlyTime(c) {
+		return nil
+	}
 	switch c.Kind {
 	case snapshot.Added:
 		n.added++

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"sort"
 	"strings"
 
@@ -11,8 +14,10 @@ import (
 // compose makes one list of changes from several that follow one another: the
 // old side of a path is that of its first change, the new side that of its last.
 // A path that ends as it began is left out, and so is what lies below a folder
-// that the last lists say is gone, because it stands for everything in it.
-func compose(lists ...[]snapshot.PathChange) []snapshot.PathChange {
+// that the last lists say is gone, because it stands for everything in it. hash
+// names the content of a file in the working directory: the last list does not
+// hold it where the size alone told that the file differs.
+func compose(hash func(path string) (merkle.Hash, error), lists ...[]snapshot.PathChange) ([]snapshot.PathChange, error) {
 	all := map[string]snapshot.PathChange{}
 	gone := map[string]bool{}
 	for _, list := range lists {
@@ -26,14 +31,30 @@ func compose(lists ...[]snapshot.PathChange) []snapshot.PathChange {
 	}
 	var out []snapshot.PathChange
 	for path, c := range all {
-		if sameSide(c.Old, c.New) || belowGone(gone, path) {
+		if belowGone(gone, path) {
+			continue
+		}
+		if unread(c) {
+			var err error
+			if c.New.Hash, err = hash(path); err != nil {
+				return nil, err
+			}
+		}
+		if sameSide(c.Old, c.New) {
 			continue
 		}
 		c.Kind = kindOf(c.Old, c.New)
 		out = append(out, c)
 	}
 	sort.Slice(out, func(i, j int) bool { return merkle.ComparePaths([]byte(out[i].Path), []byte(out[j].Path)) < 0 })
-	return out
+	return out, nil
+}
+
+// unread says whether only the content can tell that a file is not what it was.
+func unread(c snapshot.PathChange) bool {
+	a, b := c.Old, c.New
+	return a != nil && b != nil && a.Kind == merkle.KindFile && b.Kind == merkle.KindFile &&
+		b.Hash.IsZero() && a.Size == b.Size && a.Perm == b.Perm
 }
 
 // belowGone says whether a folder above path is no folder any more.
@@ -46,8 +67,7 @@ func belowGone(gone map[string]bool, path string) bool {
 	return false
 }
 
-// sameSide compares what counts in a working directory. The content of a file
-// that was not read is not known: it differs.
+// sameSide compares what counts in a working directory.
 func sameSide(a, b *merkle.Entry) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -74,4 +94,21 @@ func kindOf(old, now *merkle.Entry) snapshot.ChangeKind {
 		return snapshot.TypeChanged
 	}
 	return snapshot.Modified
+}
+
+// workHash returns a function that names the content of a file below root. No
+// link leads it out of there.
+func workHash(root *os.Root) func(path string) (merkle.Hash, error) {
+	return func(path string) (merkle.Hash, error) {
+		f, err := root.Open(path)
+		if err != nil {
+			return merkle.Hash{}, fmt.Errorf("compare: %w", err)
+		}
+		defer f.Close()
+		h := merkle.NewContentHasher()
+		if _, err := io.Copy(h, f); err != nil {
+			return merkle.Hash{}, fmt.Errorf("compare: %w", err)
+		}
+		return h.Sum(), nil
+	}
 }

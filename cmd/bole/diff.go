@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -112,15 +113,10 @@ func (a *app) diffWorktree(r *snapshot.Repo, from string, fn func(snapshot.PathC
 	}
 	changes := st.Unstaged
 	if from != "" {
-		var between []snapshot.PathChange
-		err := r.Diff(rev.Commit, st.Base, rev.Path, func(c snapshot.PathChange) error {
-			between = append(between, c)
-			return nil
-		})
-		if err != nil {
-			return err
+		var failed error
+		if changes, failed = sinceCommit(r, rev, st); failed != nil {
+			return failed
 		}
-		changes = compose(between, st.Staged, st.Unstaged)
 	}
 	for _, c := range changes {
 		if err := fn(c); err != nil {
@@ -128,6 +124,24 @@ func (a *app) diffWorktree(r *snapshot.Repo, from string, fn func(snapshot.PathC
 		}
 	}
 	return err
+}
+
+// sinceCommit is how the working directory differs from a commit.
+func sinceCommit(r *snapshot.Repo, rev snapshot.Revision, st *snapshot.Status) ([]snapshot.PathChange, error) {
+	var between []snapshot.PathChange
+	err := r.Diff(rev.Commit, st.Base, rev.Path, func(c snapshot.PathChange) error {
+		between = append(between, c)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(r.Root())
+	if err != nil {
+		return nil, fmt.Errorf("open working directory: %w", err)
+	}
+	defer root.Close()
+	return compose(workHash(root), between, st.Staged, st.Unstaged)
 }
 
 // diffPrinter prints changes one by one.
@@ -153,6 +167,9 @@ type diffJSON struct {
 }
 
 func (p *diffPrinter) change(c snapshot.PathChange) error {
+	if onlyTime(c) {
+		return nil
+	}
 	if err := p.n.add(c); err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ the commit is durable. A file that a program has open for writing is copied inst
 
 import says before it starts how much will be copied and whether it fits. Killed, it
 goes on where it was when it is run again.`,
-		Example: `  bole import /data/camera 2024 -m "pictures of 2024"
-  bole import --move /data/films -m "films"`,
+		Example: `  bole import ~/camera 2024 -m "pictures of 2024"
+  bole import --move ~/films -m "films"`,
 		Args: usage(cobra.RangeArgs(1, 2)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			meta, err := o.meta()

@@ -24,7 +24,7 @@ lie on another disk or on a network file system; the database itself needs a loc
 disk. --shared lets the group of DIR write.`,
 		Example: `  bole init
   bole init photos
-  bole init --bare --contents /mnt/big/contents archive`,
+  bole init --bare --contents contents archive`,
 		Args: usage(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := argOr(args, 0, ".")

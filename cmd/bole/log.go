@@ -65,7 +65,10 @@ func (a *app) log(r *snapshot.Repo, from merkle.Hash, limit int, oneline bool) e
 		}
 		_, err := fmt.Fprintf(a.out, "Date:   %s\n\n", signatureTime(c.Author).Format("Mon Jan 2 15:04:05 2006 -0700"))
 		for _, line := range text(c.Message) {
-			_, err = fmt.Fprintf(a.out, "    %s\n", line)
+			if line != "" {
+				line = "    " + line
+			}
+			_, err = fmt.Fprintln(a.out, line)
 		}
 		return err
 	})

@@ -61,10 +61,10 @@ Exit codes: 0 done; 1 the answer is no, or something is wrong; 2 wrong use.`,
   cd photos
   bole add .
   bole commit -m "first photos"
-  mkdir /tmp/view
-  bole mount HEAD /tmp/view
-  ls /tmp/view
-  bole umount /tmp/view`,
+  mkdir ~/view
+  bole mount HEAD ~/view
+  ls ~/view
+  bole umount ~/view`,
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -83,6 +83,7 @@ Exit codes: 0 done; 1 the answer is no, or something is wrong; 2 wrong use.`,
 	root.SetHelpCommand(newHelpCmd())
 	root.AddGroup(groups...)
 	root.AddCommand(commands(a)...)
+	root.InitDefaultHelpCmd()
 	root.SetVersionTemplate("bole {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
@@ -97,6 +98,9 @@ func fixCompletionCmd(c *cobra.Command) {
 	c.Short = "make a completion script for a shell"
 	c.Example = "  bole completion bash\n  bole completion zsh"
 	c.Args = cobra.ArbitraryArgs
+	for _, shell := range c.Commands() {
+		shell.Args = noArgs
+	}
 	c.RunE = func(*cobra.Command, []string) error {
 		return usagef("completion needs the name of a shell: bash, fish, powershell or zsh")
 	}

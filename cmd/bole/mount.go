@@ -30,10 +30,9 @@ asks at each open), or auto, which takes the best one for the tree.
 
 --verify reads and hashes each large file before its first open succeeds; small ones are
 always verified. --allow-other lets other users in.`,
-		Example: `  bole mount /mnt/photos
-  bole mount HEAD~1 /mnt/yesterday
-  bole mount main:2024/trip /mnt/trip
-  bole mount --foreground HEAD /mnt/photos`,
+		Example: `  bole mount ~/view
+  bole mount HEAD~1 ~/yesterday
+  bole mount main:2024/trip ~/trip`,
 		Args: usage(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error

@@ -24,7 +24,7 @@ repository all mounts: the commit each shows, its io mode, the process that serv
 requests of the kernel since the mount began and since the last time somebody asked,
 bytes read, and the log.`,
 		Example: `  bole mounts
-  bole -C photos mounts --json`,
+  bole -C ~/photos mounts --json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list, dead, err := a.listMounts()

@@ -26,8 +26,8 @@ func newUmountCmd(a *app) *cobra.Command {
 refused, naming who uses it, and goes on being served; --lazy takes it out of the tree
 of folders at once and ends it when its last user has gone. A mount whose process has
 died is always removed.`,
-		Example: `  bole umount /mnt/photos
-  bole umount --lazy /mnt/photos`,
+		Example: `  bole umount ~/view
+  bole umount --lazy ~/yesterday`,
 		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var errs []error

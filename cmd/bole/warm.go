@@ -19,8 +19,8 @@ func newWarmCmd(a *app) *cobra.Command {
 		Long: `Puts the contents of all small files below PATH, which lies in a mount, into the page
 cache, so that reading them in any order never asks the process that serves the mount.
 Large files are read at full speed without this.`,
-		Example: `  bole warm /mnt/photos
-  bole warm /mnt/photos/2024 /mnt/photos/2025`,
+		Example: `  bole warm ~/view
+  bole warm ~/view/2024 ~/view/notes.txt`,
 		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ctx, stop := a.interruptible()
