@@ -328,7 +328,7 @@ func TestApplyWithoutEffectWritesNothing(t *testing.T) {
 func TestApplyEmptyDir(t *testing.T) {
 	store := NewMemStore()
 	empty, bytes := EmptyDir()
-	if len(bytes) != 40 || NodeHash(bytes) != empty {
+	if len(bytes) != 40 || NodeHash(bytes) != empty || empty.String() != "e2d42bec2333bad4b259c0fdebc904640a0be919c70a5f57455277fef5e3e0ad" {
 		t.Fatalf("EmptyDir gives %d bytes named %s", len(bytes), empty)
 	}
 	for _, base := range []Hash{{}, empty} {

@@ -15,7 +15,7 @@ type DiffEntry struct {
 
 // SkipDir is returned by the function given to Diff to say that what lies below
 // the directory that it was called with is of no interest.
-var SkipDir = errors.New("skip this directory") //nolint:staticcheck // not an error, as fs.SkipDir
+var SkipDir = errors.New("skip this directory")
 
 // Diff calls fn for every path that differs between the trees whose roots are
 // the Dir nodes a and b (zero: the empty directory), in the order of
