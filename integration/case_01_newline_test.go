@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -22,10 +23,12 @@ func oddNames() []string {
 			names = append(names, string([]byte{byte(b)}))
 		}
 	}
-	return append(names, "\n\n", "trailing\n", "\nleading", "cr\r\nlf", "-n", "--", "--help", "-C", " ", "  two", "end ",
+	names = append(names, "\n\n", "trailing\n", "\nleading", "cr\r\nlf", "-n", "--", "--help", "-C", " ", "  two", "end ",
 		"HEAD", "main", "HEAD~1", "a:b", ":", "~", "...", ".. ", "\xff\xfe", "e\u0301", "\u00e9", "\u2028", "\u202e",
 		"\x1b[31mred", `back\slash`, `\n`, `"quoted"`, "'", "$(x)", "`x`", "*", "?", "[a]", "#", "!", "%s%n", "C:\\x",
 		strings.Repeat("\n", 255), strings.Repeat("\xff", 255))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // oneLineEach fails unless text has n lines that a terminal may show as they are.

@@ -104,7 +104,7 @@ func TestCase14CountsDoNotDrift(t *testing.T) {
 	write(t, r.path("top", "f"), "0")
 	r.commit()
 	for i := range 20 {
-		write(t, r.path("top", "f"), fmt.Sprint(i))
+		write(t, r.path("top", "f"), fmt.Sprint(i+1))
 		r.commit()
 		if n := len(lines(r.must("ls", "HEAD:top"))); n != 4 {
 			t.Fatalf("commit %d: ls lists %d entries, want 4", i, n)

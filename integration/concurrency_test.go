@@ -62,7 +62,7 @@ func TestManyProcessesAtOnce(t *testing.T) {
 				if b, err := os.ReadFile(dir + "/base"); err != nil || string(b) != "base" {
 					t.Errorf("reading beside writers: %q, %v", b, err)
 				}
-				if res := bole(t, "umount", dir); res.code != 0 {
+				if res := umount(t, dir); res.code != 0 {
 					t.Errorf("umount: %v", res)
 				}
 			}
