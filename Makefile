@@ -1,5 +1,8 @@
 # make demo     build, put the Go sources under version control, mount them, look at them
 # make test     all tests that need no patience: counts and bytes, never times
+# make race     all tests under the race detector, the program too; make test
+#               has the short half of it
+# make single   the libraries' tests with one processor
 # make check    formatting, vet, staticcheck, import arrows and the other house rules
 # make fuzz     every fuzz target for FUZZTIME
 # make crash    the long kill and full-disk loops
@@ -14,14 +17,14 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 
 # Packages that compile without cgo, and so can be vetted for another system.
 PURE     := ./merkle ./blobstore ./internal/ignore ./internal/lint
-# Libraries: their tests also run under the race detector.
-RACE     := ./merkle ./lmdbstore ./blobstore ./snapshot ./fs ./cmd/... ./internal/...
+# Everything but the black box, whose tests run the program from outside.
+LIBS     := ./merkle ./lmdbstore ./blobstore ./snapshot ./fs ./cmd/... ./internal/...
 TAGS     := crash,scale,bench
 
 # gcc warns about deliberate fall-through in LMDB's C code on every build.
 export CGO_CFLAGS := -O2 -g -Wno-implicit-fallthrough
 
-.PHONY: all build demo test race check fuzz crash scale bench suites install clean
+.PHONY: all build demo test race single check fuzz crash scale bench suites install clean
 
 all: build
 
@@ -31,11 +34,16 @@ build:
 demo: build
 	scripts/demo.sh bin/bole
 
-test: race
+test:
+	go test -race -short -timeout 10m $(LIBS)
 	go test -timeout 10m ./...
 
 race:
-	go test -race -short -timeout 10m $(RACE)
+	go test -count=1 -race -timeout 40m $(LIBS)
+	BOLE_RACE=1 go test -count=1 -timeout 40m ./integration
+
+single:
+	GOMAXPROCS=1 go test -count=1 -timeout 40m $(LIBS)
 
 check:
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -50,7 +58,7 @@ fuzz:
 	FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
 
 crash: build
-	BOLE_BIN=$(CURDIR)/bin/bole go test -count=1 -v -tags crash -timeout 2h -run 'Crash|Kill' ./integration
+	BOLE_BIN=$(CURDIR)/bin/bole go test -count=1 -v -tags crash -timeout 2h -run 'Killed|FullDisk|Crash' ./integration
 
 scale: build
 	BOLE_BIN=$(CURDIR)/bin/bole go test -count=1 -v -tags scale -timeout 4h -run '^TestScale' ./integration
@@ -58,7 +66,7 @@ scale: build
 bench: build
 	BOLE_BIN=$(CURDIR)/bin/bole go test -count=1 -v -tags bench -timeout 2h -run '^TestBench' ./integration
 
-suites: check test crash fuzz scale bench
+suites: check test race single crash fuzz scale bench
 
 install: build
 	install -D -m 0755 bin/bole $(DESTDIR)$(PREFIX)/bin/bole
