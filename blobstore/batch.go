@@ -9,20 +9,22 @@ import (
 	"bole/merkle"
 )
 
-// Index looks a content up in the caller's table of contents. It is called from many goroutines at once and must see
-// everything that the caller had committed when Begin was called.
+// Index looks a content up in the caller's table of contents. It is called from many goroutines at
+// once and must see everything that the caller had committed when Begin was called.
 type Index func(h merkle.Hash) (Location, bool, error)
 
-// PackEndFunc answers the committed end of a pack: the last PackEnd that the caller stored for it. It must read what is
-// committed at the moment of the call, never an older snapshot: a pack is cut back to the end that it answers. A pack with
-// ok false is left alone; an end of 0 gives a pack free from its beginning.
+// PackEndFunc answers the committed end of a pack: the last PackEnd that the caller stored for it.
+// It must read what is committed at the moment of the call, never an older snapshot: a pack is cut
+// back to the end that it answers. A pack with ok false is left alone; an end of 0 gives a pack
+// free from its beginning.
 type PackEndFunc func(pack uint32) (end uint64, ok bool, err error)
 
-// Batch stores contents. Its Put and Link methods may be called from many goroutines, also while Sync runs; Close only
-// after all of them have returned.
+// Batch stores contents. Its Put and Link methods may be called from many goroutines, also while
+// Sync runs; Close only after all of them have returned.
 //
-// A write that fails in a pack, and any failed barrier, is final: every later call returns that error, nothing since the
-// last Sync is handed over, and the pack is not written to again by this process.
+// A write that fails in a pack, and any failed barrier, is final: every later call returns that
+// error, nothing since the last Sync is handed over, and the pack is not written to again by this
+// process.
 type Batch struct {
 	s       *Store
 	index   Index
@@ -44,8 +46,8 @@ type Batch struct {
 	closed bool
 }
 
-// generation is what one barrier covers. The records are handed to the caller, who may do with them what he likes; so what
-// has to be known of them afterwards is kept apart.
+// generation is what one barrier covers. The records are handed to the caller, who may do with them
+// what he likes; so what has to be known of them afterwards is kept apart.
 type generation struct {
 	records []Record
 	seen    map[merkle.Hash]struct{}
@@ -66,7 +68,8 @@ func (g *generation) add(r Record) {
 	g.bytes += r.Location.Length
 }
 
-// Begin starts a batch. It removes the temporary files of writers that are gone; those of the living stay.
+// Begin starts a batch. It removes the temporary files of writers that are gone; those of the
+// living stay.
 func (s *Store) Begin(index Index, packEnd PackEndFunc) (*Batch, error) {
 	if err := s.sweepTemps(); err != nil {
 		return nil, fmt.Errorf("remove old temporary files: %w", err)
@@ -78,8 +81,9 @@ func (s *Store) Begin(index Index, packEnd PackEndFunc) (*Batch, error) {
 	return &Batch{s: s, index: index, packEnd: packEnd, fsys: d, temps: tempOwner{s: s}}, nil
 }
 
-// PutBytes stores a content of at most MaxRecord bytes in a pack, unless it is stored already, and returns its hash. data
-// is only read during the call. Errors: ErrTooLarge, ErrClosed, the system's.
+// PutBytes stores a content of at most MaxRecord bytes in a pack, unless it is stored already, and
+// returns its hash. data is only read during the call. Errors: ErrTooLarge, ErrClosed, the
+// system's.
 func (b *Batch) PutBytes(data []byte) (merkle.Hash, error) {
 	if len(data) > MaxRecord {
 		return merkle.Hash{}, fmt.Errorf("store %d bytes: %w", len(data), ErrTooLarge)
@@ -89,8 +93,8 @@ func (b *Batch) PutBytes(data []byte) (merkle.Hash, error) {
 	return h, b.putRecord(&h, data)
 }
 
-// Pending returns how many contents and bytes of contents the next Sync will hand over. A batch keeps about 100 bytes of
-// memory for each of these contents, so a caller bounds both.
+// Pending returns how many contents and bytes of contents the next Sync will hand over. A batch
+// keeps about 100 bytes of memory for each of these contents, so a caller bounds both.
 func (b *Batch) Pending() (contents int, bytes uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,7 +137,8 @@ func (b *Batch) fail(err error) error {
 	return err
 }
 
-// putRecord appends one content to a pack unless it is known. The place is reserved under the lock and written outside it.
+// putRecord appends one content to a pack unless it is known. The place is reserved under the lock
+// and written outside it.
 func (b *Batch) putRecord(h *merkle.Hash, data []byte) error {
 	if ok, err := b.known(h); ok || err != nil {
 		return err
@@ -151,8 +156,8 @@ func (b *Batch) putRecord(h *merkle.Hash, data []byte) error {
 	return nil
 }
 
-// reserve finds a place for a record and notes it. Without a pack in the answer another goroutine was faster and the content is
-// stored already.
+// reserve finds a place for a record and notes it. Without a pack in the answer another goroutine
+// was faster and the content is stored already.
 func (b *Batch) reserve(h *merkle.Hash, length uint64) (*packWriter, uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,8 +183,9 @@ func (b *Batch) reserve(h *merkle.Hash, length uint64) (*packWriter, uint64, err
 	return b.pack, off, nil
 }
 
-// Close ends the batch: it removes what was stored since the last Sync and lets go of the packs. Call it when the
-// transaction that names the last records is durable, or when none will come. A second Close does nothing.
+// Close ends the batch: it removes what was stored since the last Sync and lets go of the packs.
+// Call it when the transaction that names the last records is durable, or when none will come. A
+// second Close does nothing.
 func (b *Batch) Close() error {
 	b.syncing.Lock()
 	defer b.syncing.Unlock()

@@ -13,7 +13,8 @@ import (
 	"bole/merkle"
 )
 
-// changes are what may happen to a file of size bytes in the middle of a read; n counts the reads so far.
+// changes are what may happen to a file of size bytes in the middle of a read; n counts the reads
+// so far.
 var changes = map[string]func(f *os.File, size int64, n int) error{
 	"second half rewritten": func(f *os.File, size int64, n int) error {
 		_, err := f.WriteAt(content(uint64(n), 4096), size/2)
@@ -30,7 +31,8 @@ var changes = map[string]func(f *os.File, size int64, n int) error{
 	},
 }
 
-// eachChange runs test for each kind of change, with a small and a large file that are open for writing too.
+// eachChange runs test for each kind of change, with a small and a large file that are open for
+// writing too.
 func eachChange(t *testing.T, test func(t *testing.T, s *Store, f *os.File, change func(n int) error)) {
 	for name, change := range changes {
 		for _, size := range []int{DefaultLimit / 2, 5 << 20} {
@@ -99,7 +101,8 @@ func TestFileThatChangedOnce(t *testing.T) {
 	})
 }
 
-// TestStoredBytesMatchUnderAWriter lets a writer run free beside the reader: whatever is taken matches its hash.
+// TestStoredBytesMatchUnderAWriter lets a writer run free beside the reader: whatever is taken
+// matches its hash.
 func TestStoredBytesMatchUnderAWriter(t *testing.T) {
 	eachChange(t, func(t *testing.T, s *Store, f *os.File, change func(int) error) {
 		tab := newTable()
@@ -167,7 +170,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 	wantErr(t, err, ErrTooLarge)
 }
 
-// TestSparseFileKeepsItsHoles: a file of 64 MiB with little data takes little space, and its hash covers the zeros.
+// TestSparseFileKeepsItsHoles: a file of 64 MiB with little data takes little space, and its hash
+// covers the zeros.
 func TestSparseFileKeepsItsHoles(t *testing.T) {
 	s, tab := newStore(t), newTable()
 	b := begin(t, s, tab)

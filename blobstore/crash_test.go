@@ -18,8 +18,8 @@ import (
 
 const childEnv = "BLOBSTORE_CRASH_CHILD"
 
-// journalName is the child's database: a line "begin", one line for each record and pack end, a line "commit". What is not
-// followed by its "commit" does not count.
+// journalName is the child's database: a line "begin", one line for each record and pack end, a
+// line "commit". What is not followed by its "commit" does not count.
 const journalName = "journal"
 
 func loadJournal(path string) (*table, error) {
@@ -74,7 +74,8 @@ func appendJournal(path string, recs []Record, ends []PackEnd) error {
 	return f.Close()
 }
 
-// crashChild stores random contents, from several goroutines, until it is killed. It says when it has begun.
+// crashChild stores random contents, from several goroutines, until it is killed. It says when it
+// has begun.
 func crashChild(dir string) {
 	if err := crashWork(dir); err != nil {
 		fmt.Println("failed:", err)
@@ -159,14 +160,15 @@ func crashPut(b *Batch, dir string) error {
 	}
 }
 
-// TestKilledWriterLosesNothing kills a writer at random points, again and again on one store: everything that a committed
-// journal names is there and right, and the next writer goes on.
+// TestKilledWriterLosesNothing kills a writer at random points, again and again on one store:
+// everything that a committed journal names is there and right, and the next writer goes on.
 func TestKilledWriterLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := createAt(t, filepath.Join(dir, "contents"))
 	committed := 0
 	for round := range 12 {
-		// Every other time the writer gets as far as a commit first, so that slow machines test something too.
+		// Every other time the writer gets as far as a commit first, so that slow machines test
+		// something too.
 		line := []string{"begun\n", "committed\n"}[round%2]
 		runAndKill(t, dir, line, time.Duration(rand.IntN(60))*time.Millisecond)
 		tab, err := loadJournal(filepath.Join(dir, journalName))

@@ -46,8 +46,8 @@ func mountLoop(t *testing.T, kind string, size int64, mkfs ...string) string {
 	return dir
 }
 
-// TestFullDisk frees a full disk page by page: until there is room, every attempt fails with ENOSPC and a path, and leaves
-// the store as it was; the attempt that has room succeeds.
+// TestFullDisk frees a full disk page by page: until there is room, every attempt fails with ENOSPC
+// and a path, and leaves the store as it was; the attempt that has room succeeds.
 func TestFullDisk(t *testing.T) {
 	disk := mountTmpfs(t, 8<<20)
 	s, tab := createAt(t, filepath.Join(disk, "contents")), newTable()

@@ -8,11 +8,13 @@ import (
 )
 
 var (
-	// ErrDamaged is matched by every error that says stored bytes are not what their hash promises: a flipped byte, a pack
-	// or whole file that is cut off or missing, a record that is not where its Location points.
+	// ErrDamaged is matched by every error that says stored bytes are not what their hash promises:
+	// a flipped byte, a pack or whole file that is cut off or missing, a record that is not where
+	// its Location points.
 	ErrDamaged = errors.New("content is damaged")
 
-	// ErrChanged reports a source file that kept changing while it was read, or that was changed after it was linked.
+	// ErrChanged reports a source file that kept changing while it was read, or that was changed
+	// after it was linked.
 	ErrChanged = errors.New("file changed while it was being stored")
 
 	// ErrNotRegular reports a source that is no regular file.
@@ -24,15 +26,16 @@ var (
 	// ErrTooLarge reports content over MaxRecord bytes for a pack.
 	ErrTooLarge = errors.New("content is too large for a pack")
 
-	// ErrNoLock reports that the file system of the store does not offer flock(2), without which writers cannot share it.
+	// ErrNoLock reports that the file system of the store does not offer flock(2), without which
+	// writers cannot share it.
 	ErrNoLock = errors.New("file system does not support flock")
 
 	// ErrLocation reports bytes that are not the encoding of a Location.
 	ErrLocation = errors.New("malformed content location")
 )
 
-// DamageError says which stored content is damaged and where. errors.Is(err, ErrDamaged) holds for it, and errors.Is also
-// sees the cause, for example fs.ErrNotExist when the file is missing.
+// DamageError says which stored content is damaged and where. errors.Is(err, ErrDamaged) holds for
+// it, and errors.Is also sees the cause, for example fs.ErrNotExist when the file is missing.
 type DamageError struct {
 	Hash   merkle.Hash // the content; zero when the damage hides it (a torn record header)
 	Pack   uint32      // pack number; 0 for a whole file

@@ -17,7 +17,8 @@ type File struct {
 	refs atomic.Int32
 }
 
-// File returns the descriptor, open for reading and positioned anywhere: use ReadAt. It stays open until Release.
+// File returns the descriptor, open for reading and positioned anywhere: use ReadAt. It stays open
+// until Release.
 func (f *File) File() *os.File { return f.f }
 
 // Size returns the file's size in bytes when it was opened.
@@ -36,8 +37,8 @@ func (f *File) release() error {
 	return nil
 }
 
-// fdCache is a bounded LRU of open files. The cache holds one count on each of its files and every user another, so a file
-// that falls out of it is closed by its last user.
+// fdCache is a bounded LRU of open files. The cache holds one count on each of its files and every
+// user another, so a file that falls out of it is closed by its last user.
 type fdCache[K comparable] struct {
 	open func(K) (*File, error)
 
@@ -60,8 +61,8 @@ func newFDCache[K comparable](size int, open func(K) (*File, error)) *fdCache[K]
 	return c
 }
 
-// get returns the file with a count for the caller, who must release it. A file is opened outside the lock, so two
-// goroutines may open the same one; the first to come back is kept.
+// get returns the file with a count for the caller, who must release it. A file is opened outside
+// the lock, so two goroutines may open the same one; the first to come back is kept.
 func (c *fdCache[K]) get(key K) (*File, error) {
 	if f := c.lookup(key); f != nil {
 		return f, nil

@@ -14,11 +14,12 @@ import (
 // putTries is how often a file that changes while it is read is tried.
 const putTries = 3
 
-// PutFile stores the bytes of the regular file f from its beginning, unless they are stored already, and returns their hash
-// and number. path is for messages only. The position of f moves; f stays open. Files up to Limit go to a pack, larger ones become
-// whole files: shared with the source where the disk can (FICLONE), else copied, holes as holes. What is stored always
-// matches the hash; a file whose size, mtime or ctime moves while it is read is read again, and after the third time
-// ErrChanged. Other errors: ErrNotRegular, ErrClosed, the system's; all name path.
+// PutFile stores the bytes of the regular file f from its beginning, unless they are stored
+// already, and returns their hash and number. path is for messages only. The position of f moves; f
+// stays open. Files up to Limit go to a pack, larger ones become whole files: shared with the
+// source where the disk can (FICLONE), else copied, holes as holes. What is stored always matches
+// the hash; a file whose size, mtime or ctime moves while it is read is read again, and after the
+// third time ErrChanged. Other errors: ErrNotRegular, ErrClosed, the system's; all name path.
 func (b *Batch) PutFile(f *os.File, path string) (h merkle.Hash, size int64, err error) {
 	for range putTries {
 		h, size, err = b.putOnce(f, path)
@@ -57,8 +58,8 @@ func (b *Batch) putOnce(f *os.File, path string) (merkle.Hash, int64, error) {
 // tick is the longest step in which kernels without fine time stamps move a file's ctime (HZ=100).
 const tick = 10 * time.Millisecond
 
-// settle waits, where time stamps are coarse, until a change from now on gives the file another ctime than it has, so that
-// the comparison afterwards cannot miss one made in the same tick.
+// settle waits, where time stamps are coarse, until a change from now on gives the file another
+// ctime than it has, so that the comparison afterwards cannot miss one made in the same tick.
 func settle(f *os.File, st fileStat) {
 	if age := time.Since(time.Unix(0, st.ctime)); age >= 0 && age < tick && !fineTimes(f) {
 		time.Sleep(tick - age)

@@ -13,7 +13,8 @@ import (
 	"bole/merkle"
 )
 
-// table stands for the caller's database: what commit was given is committed, and stays when the store is opened anew.
+// table stands for the caller's database: what commit was given is committed, and stays when the
+// store is opened anew.
 type table struct {
 	mu   sync.Mutex
 	recs map[merkle.Hash]Location

@@ -12,15 +12,17 @@ import (
 // errCopy says that a file cannot be linked and has to be copied.
 var errCopy = errors.New("file must be copied")
 
-// LinkFile stores the regular file f, which is open for reading only, by giving its inode a second name in the store instead
-// of copying it; linked tells whether the store shares its inode. It copies, as PutFile does, where linking is impossible or
-// unsafe: a file up to Limit; one on another file system; one that somebody has open for writing, or for which nobody can
-// tell, because there are no leases for this user or file system; one with several names. A content that is stored already
-// is neither linked nor copied.
+// LinkFile stores the regular file f, which is open for reading only, by giving its inode a second
+// name in the store instead of copying it; linked tells whether the store shares its inode. It
+// copies, as PutFile does, where linking is impossible or unsafe: a file up to Limit; one on
+// another file system; one that somebody has open for writing, or for which nobody can tell,
+// because there are no leases for this user or file system; one with several names. A content that
+// is stored already is neither linked nor copied.
 //
-// The source's mode stays: call Seal when the commit is durable, before the source is removed. The bytes are hashed in
-// place, while a lease keeps new writers waiting. A linked file that changes afterwards until Sync makes Sync fail with
-// ErrChanged. A file that an earlier run linked, and did not come to commit, is taken as linked again. Errors as for PutFile.
+// The source's mode stays: call Seal when the commit is durable, before the source is removed. The
+// bytes are hashed in place, while a lease keeps new writers waiting. A linked file that changes
+// afterwards until Sync makes Sync fail with ErrChanged. A file that an earlier run linked, and did
+// not come to commit, is taken as linked again. Errors as for PutFile.
 func (b *Batch) LinkFile(f *os.File, path string) (h merkle.Hash, size int64, linked bool, err error) {
 	w := &pendingWhole{source: path, linked: true}
 	h, linked, err = b.link(f, w)
@@ -80,8 +82,9 @@ func (b *Batch) linkNew(f *os.File, w *pendingWhole) (h merkle.Hash, linked bool
 	return h, linked, err
 }
 
-// linkAgain takes a file whose second name is the store's own: an earlier run linked it and ended before its commit. It is
-// hashed in place to learn which content it would be. When the second name is somebody else's, the file has to be copied.
+// linkAgain takes a file whose second name is the store's own: an earlier run linked it and ended
+// before its commit. It is hashed in place to learn which content it would be. When the second name
+// is somebody else's, the file has to be copied.
 func (b *Batch) linkAgain(f *os.File, w *pendingWhole) (h merkle.Hash, linked bool, err error) {
 	if h, err = b.hashLinked(f, w); err != nil {
 		return h, false, err
@@ -98,8 +101,8 @@ func (b *Batch) linkAgain(f *os.File, w *pendingWhole) (h merkle.Hash, linked bo
 	return h, err == nil, err
 }
 
-// hashLinked hashes a file with two names in place and notes its state. It returns errCopy when the file changes meanwhile
-// or somebody wants to write to it.
+// hashLinked hashes a file with two names in place and notes its state. It returns errCopy when the
+// file changes meanwhile or somebody wants to write to it.
 func (b *Batch) hashLinked(f *os.File, w *pendingWhole) (merkle.Hash, error) {
 	before, err := fstat(f)
 	if err != nil {
@@ -129,11 +132,12 @@ func (b *Batch) hashLinked(f *os.File, w *pendingWhole) (merkle.Hash, error) {
 	return h, err
 }
 
-// Seal makes a linked whole file the store's own, after the commit that names it is durable and before its source is
-// removed: it takes the write permission (from the source too: they are one inode) and turns on fs-verity where there is
-// any. size (bytes) and mtime (ns since 1970) are those of the entry; when the file differs in either it is hashed again. A
-// file that somebody has open for writing is replaced by a copy. ErrChanged: the bytes are no longer those of h, the source
-// must be kept and stored anew. A file that is sealed already is left as it is.
+// Seal makes a linked whole file the store's own, after the commit that names it is durable and
+// before its source is removed: it takes the write permission (from the source too: they are one
+// inode) and turns on fs-verity where there is any. size (bytes) and mtime (ns since 1970) are
+// those of the entry; when the file differs in either it is hashed again. A file that somebody has
+// open for writing is replaced by a copy. ErrChanged: the bytes are no longer those of h, the
+// source must be kept and stored anew. A file that is sealed already is left as it is.
 func (s *Store) Seal(h merkle.Hash, size, mtime int64) error {
 	path := s.wholePath(&h)
 	f, st, err := openFile(path, os.O_RDONLY)
@@ -173,8 +177,8 @@ func (s *Store) sealOpen(h *merkle.Hash, f *os.File, st fileStat, size, mtime in
 	return s.enableVerity(f)
 }
 
-// replaceByCopy puts a copy in the place of a linked file that somebody has open for writing, durably. The source keeps the
-// inode and its mode.
+// replaceByCopy puts a copy in the place of a linked file that somebody has open for writing,
+// durably. The source keeps the inode and its mode.
 func (s *Store) replaceByCopy(h *merkle.Hash, f *os.File, st fileStat) (err error) {
 	temps := tempOwner{s: s}
 	defer func() { err = errors.Join(err, temps.close()) }()

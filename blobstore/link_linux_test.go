@@ -156,7 +156,8 @@ func TestLinkOfKnownContent(t *testing.T) {
 	}
 }
 
-// TestLinkAfterAnEarlierRun: a run that ended before its commit left links; the next one takes them as its own.
+// TestLinkAfterAnEarlierRun: a run that ended before its commit left links; the next one takes them
+// as its own.
 func TestLinkAfterAnEarlierRun(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, b *Batch, tab *table){
 		"before the barrier":     func(*testing.T, *Batch, *table) {},
@@ -185,8 +186,8 @@ func TestLinkAfterAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestUnsealedFileIsNotTrusted: a file that was linked and never sealed may have been changed through its source, with the
-// same size and time.
+// TestUnsealedFileIsNotTrusted: a file that was linked and never sealed may have been changed
+// through its source, with the same size and time.
 func TestUnsealedFileIsNotTrusted(t *testing.T) {
 	s, tab, b, source := linkStore(t)
 	src := source(1, 1<<20)
@@ -204,7 +205,8 @@ func TestUnsealedFileIsNotTrusted(t *testing.T) {
 	check(t, s.VerifyWhole(h))
 }
 
-// TestLinkDoesNotReplaceASealedFile that another process put there between the look-up and the barrier.
+// TestLinkDoesNotReplaceASealedFile that another process put there between the look-up and the
+// barrier.
 func TestLinkDoesNotReplaceASealedFile(t *testing.T) {
 	for _, damage := range []bool{false, true} {
 		s, tab, b, source := linkStore(t)
@@ -334,8 +336,8 @@ func TestSealOfFileOpenForWriting(t *testing.T) {
 	wantErr(t, s.Seal(h, size, before.mtime), ErrChanged)
 }
 
-// TestLeaseMakesWritersWait: a program that opens the source for writing while it is hashed gets it when the lease is given
-// back, and the file is then copied.
+// TestLeaseMakesWritersWait: a program that opens the source for writing while it is hashed gets it
+// when the lease is given back, and the file is then copied.
 func TestLeaseMakesWritersWait(t *testing.T) {
 	s, tab, b, source := linkStore(t)
 	src := source(1, 5<<20)

@@ -8,7 +8,8 @@ import (
 	"bole/merkle"
 )
 
-// Location says where a content lies. The zero Pack means a whole file, which is found by the content's hash.
+// Location says where a content lies. The zero Pack means a whole file, which is found by the
+// content's hash.
 type Location struct {
 	Pack   uint32 // number of the pack file, from 1; 0: a whole file
 	Offset uint64 // of the record's header in the pack, bytes; 0 for a whole file
@@ -21,15 +22,16 @@ type Record struct {
 	Location Location
 }
 
-// PackEnd is the end (bytes from the start of the file) of the last record that Sync made durable in a pack. The caller
-// stores it in the transaction that stores the records, and answers it through the packEnd function of Begin.
+// PackEnd is the end (bytes from the start of the file) of the last record that Sync made durable
+// in a pack. The caller stores it in the transaction that stores the records, and answers it
+// through the packEnd function of Begin.
 type PackEnd struct {
 	Pack uint32
 	End  uint64
 }
 
-// Encode returns the stored form: the pack number, for a pack the offset, and the length, each as an unsigned LEB128
-// varint of the shortest form.
+// Encode returns the stored form: the pack number, for a pack the offset, and the length, each as
+// an unsigned LEB128 varint of the shortest form.
 func (l Location) Encode() []byte {
 	return l.Append(make([]byte, 0, 16))
 }
@@ -43,8 +45,9 @@ func (l Location) Append(dst []byte) []byte {
 	return binary.AppendUvarint(dst, l.Length)
 }
 
-// DecodeLocation reads the stored form. It refuses (ErrLocation) whatever Encode would not have written: a varint that is
-// not the shortest, bytes left over, an offset inside a pack's header, a record that no pack can hold.
+// DecodeLocation reads the stored form. It refuses (ErrLocation) whatever Encode would not have
+// written: a varint that is not the shortest, bytes left over, an offset inside a pack's header, a
+// record that no pack can hold.
 func DecodeLocation(b []byte) (Location, error) {
 	var l Location
 	pack, rest, ok := uvarint(b)
@@ -66,7 +69,8 @@ func DecodeLocation(b []byte) (Location, error) {
 	return l, nil
 }
 
-// check refuses places where no content can lie, so that nothing downstream computes with absurd numbers.
+// check refuses places where no content can lie, so that nothing downstream computes with absurd
+// numbers.
 func (l Location) check() error {
 	switch {
 	case l.Length > math.MaxInt64:

@@ -107,7 +107,8 @@ func (m *model) tear(t *rapid.T) {
 	m.must(f.Close())
 }
 
-// check holds after every step: what was committed is there, verified, and the same; and a scan agrees.
+// check holds after every step: what was committed is there, verified, and the same; and a scan
+// agrees.
 func (m *model) check(t *rapid.T) {
 	m.t = t
 	for h, loc := range m.tab.all() {

@@ -56,8 +56,8 @@ var (
 	nameCall  = regexp.MustCompile(`(?:rename|link)\w*\(.*"([^"]+)"(?:, \S+)?\)`)
 )
 
-// TestOrderOfBarrier looks at the system calls: first all bytes are flushed, then the files get their names, then the folders
-// are flushed.
+// TestOrderOfBarrier looks at the system calls: first all bytes are flushed, then the files get
+// their names, then the folders are flushed.
 func TestOrderOfBarrier(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"bole/merkle"
 )
 
-// packWriter is a pack that this batch has locked. Fields but end are set before others see it; end is guarded by Batch.mu.
+// packWriter is a pack that this batch has locked. Fields but end are set before others see it; end
+// is guarded by Batch.mu.
 type packWriter struct {
 	s       *Store
 	f       *os.File
@@ -41,7 +42,8 @@ func (p *packWriter) write(h *merkle.Hash, data []byte, off uint64) error {
 	return err
 }
 
-// close cuts off what was never handed over, removes a pack of which nothing was, and gives up the lock.
+// close cuts off what was never handed over, removes a pack of which nothing was, and gives up the
+// lock.
 func (p *packWriter) close() error {
 	var err error
 	switch {
@@ -94,7 +96,8 @@ func parsePackName(name string) (uint32, bool) {
 // takeTries bounds how many packs a writer looks at before it makes a new one.
 const takeTries = 16
 
-// takePack locks the last free pack with room for need bytes, or makes a new one. The caller holds Batch.mu.
+// takePack locks the last free pack with room for need bytes, or makes a new one. The caller holds
+// Batch.mu.
 func (b *Batch) takePack(need uint64) (*packWriter, error) {
 	nums, err := b.s.packNumbers()
 	if err != nil {
@@ -129,8 +132,9 @@ func (b *Batch) room(num uint32, need uint64) (end uint64, ok bool, err error) {
 	return end, ok && end+need <= b.s.packSize && end+need > end, nil
 }
 
-// tryPack locks a pack and cuts it back to its committed end. It returns nil when the pack is full, unknown to the caller,
-// somebody else's, or not in the state that its end promises: fsck reports such a pack, nobody appends to it.
+// tryPack locks a pack and cuts it back to its committed end. It returns nil when the pack is full,
+// unknown to the caller, somebody else's, or not in the state that its end promises: fsck reports
+// such a pack, nobody appends to it.
 func (b *Batch) tryPack(num uint32, need uint64) (*packWriter, error) {
 	if b.s.isAbandoned(num) {
 		return nil, nil
@@ -151,8 +155,8 @@ func (b *Batch) tryPack(num uint32, need uint64) (*packWriter, error) {
 	return p, nil
 }
 
-// lockPack is the part of tryPack that holds the descriptor. The end is asked for again under the lock: the last holder
-// may have moved it.
+// lockPack is the part of tryPack that holds the descriptor. The end is asked for again under the
+// lock: the last holder may have moved it.
 func (b *Batch) lockPack(f *os.File, num uint32, need uint64) (*packWriter, error) {
 	if ok, err := tryLock(f); !ok || err != nil {
 		return nil, err
@@ -199,8 +203,9 @@ func (p *packWriter) start() error {
 	return err
 }
 
-// newPack makes and locks a pack. It returns nil when the number is taken: by a file, by a record of the caller's (a pack
-// that was lost keeps its number), or by somebody who locked the new file first.
+// newPack makes and locks a pack. It returns nil when the number is taken: by a file, by a record
+// of the caller's (a pack that was lost keeps its number), or by somebody who locked the new file
+// first.
 func (b *Batch) newPack(num uint32) (*packWriter, error) {
 	if _, known, err := b.packEnd(num); known || err != nil {
 		return nil, err

@@ -196,7 +196,8 @@ func TestCloseTakesBackWhatWasNotSynced(t *testing.T) {
 }
 
 func TestPackNames(t *testing.T) {
-	for _, name := range []string{"", "1.pack", "00000000.pack", "0000000A.pack", "+0000001.pack", "00000001.pack.bak", "000000001.pack"} {
+	for _, name := range []string{"", "1.pack", "00000000.pack", "0000000A.pack", "+0000001.pack",
+		"00000001.pack.bak", "000000001.pack"} {
 		if n, ok := parsePackName(name); ok {
 			t.Errorf("%q is taken for pack %d", name, n)
 		}

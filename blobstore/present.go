@@ -7,8 +7,9 @@ import (
 	"bole/merkle"
 )
 
-// Present looks whether the content h is at its place with the length that the index names, without reading its bytes: the
-// header of its record, or the size of its whole file. Damage gives a *DamageError (ErrDamaged).
+// Present looks whether the content h is at its place with the length that the index names, without
+// reading its bytes: the header of its record, or the size of its whole file. Damage gives a
+// *DamageError (ErrDamaged).
 func (s *Store) Present(h merkle.Hash, loc Location) error {
 	if loc.check() != nil {
 		return s.damaged(&h, loc, "its place in the index is impossible", nil)

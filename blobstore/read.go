@@ -12,15 +12,18 @@ import (
 	"bole/merkle"
 )
 
-// ReadSmall reads the content h from its place in a pack. It returns the whole content, in dst's memory when its capacity is at least
-// loc.Length + RecordHeader bytes (then nothing is allocated), else in new memory of at least that capacity.
+// ReadSmall reads the content h from its place in a pack. It returns the whole content, in dst's
+// memory when its capacity is at least loc.Length + RecordHeader bytes (then nothing is allocated),
+// else in new memory of at least that capacity.
 //
-// The record's header is compared at every read; the bytes are hashed the first time, and after that only when the record's slot
-// in a bounded table was taken by another one. Damage of any kind gives a *DamageError (ErrDamaged) and no bytes.
+// The record's header is compared at every read; the bytes are hashed the first time, and after
+// that only when the record's slot in a bounded table was taken by another one. Damage of any kind
+// gives a *DamageError (ErrDamaged) and no bytes.
 func (s *Store) ReadSmall(h merkle.Hash, loc Location, dst []byte) ([]byte, error) {
 	data, err := s.readRecord(&h, loc, dst, false)
 	if err != nil && errors.Is(err, ErrDamaged) {
-		// The pack may have been replaced beneath a descriptor that was opened before: look at the file of today.
+		// The pack may have been replaced beneath a descriptor that was opened before: look at the
+		// file of today.
 		s.packs.forget(loc.Pack)
 		data, err = s.readRecord(&h, loc, dst, true)
 	}
@@ -82,7 +85,8 @@ func (s *Store) checkRecord(h *merkle.Hash, loc Location, record []byte, fresh b
 	return ""
 }
 
-// covers tells whether the file reaches to end. Packs grow, so a size that is too small is asked for again.
+// covers tells whether the file reaches to end. Packs grow, so a size that is too small is asked
+// for again.
 func (f *File) covers(end uint64) bool {
 	if end <= uint64(f.size.Load()) {
 		return true
@@ -95,7 +99,8 @@ func (f *File) covers(end uint64) bool {
 	return end <= uint64(st.size)
 }
 
-// packError turns a failure to open a pack into damage, unless it says something about this process only.
+// packError turns a failure to open a pack into damage, unless it says something about this process
+// only.
 func (s *Store) packError(h *merkle.Hash, loc Location, err error) error {
 	if passing(err) {
 		return fmt.Errorf("read content %s: %w", *h, err)

@@ -45,7 +45,8 @@ func wantDamage(t testing.TB, err error, h merkle.Hash, path string) *DamageErro
 	return d
 }
 
-// TestFlippedByteIsNoticed flips each byte of the middle one of three records, and one bit at a time in turn.
+// TestFlippedByteIsNoticed flips each byte of the middle one of three records, and one bit at a
+// time in turn.
 func TestFlippedByteIsNoticed(t *testing.T) {
 	datas := [][]byte{content(1, 50), content(2, 60), content(3, 70)}
 	s, tab, hs := storeWith(t, datas...)
@@ -229,7 +230,8 @@ func TestWholeFilesAreShared(t *testing.T) {
 	}
 }
 
-// TestBadWholeFileIsNotServed until another file stands in its place, and adding the source again puts one there.
+// TestBadWholeFileIsNotServed until another file stands in its place, and adding the source again
+// puts one there.
 func TestBadWholeFileIsNotServed(t *testing.T) {
 	s, tab := newStore(t), newTable()
 	b := begin(t, s, tab)

@@ -94,7 +94,8 @@ func FuzzRecordHeader(f *testing.F) {
 	})
 }
 
-// FuzzPack lays arbitrary bytes down as a pack: reading must report damage or return matching bytes, and never panic.
+// FuzzPack lays arbitrary bytes down as a pack: reading must report damage or return matching
+// bytes, and never panic.
 func FuzzPack(f *testing.F) {
 	golden, _ := hex.DecodeString(goldenPack)
 	f.Add(golden, uint64(8), uint64(3))

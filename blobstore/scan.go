@@ -19,17 +19,19 @@ type Found struct {
 
 // ScanOptions say how much Scan looks at.
 type ScanOptions struct {
-	// Contents: hash every byte. Without it only record headers and the presence of files are looked at.
+	// Contents: hash every byte. Without it only record headers and the presence of files are
+	// looked at.
 	Contents bool
-	// PackEnd, when not nil, limits each pack to its committed end, leaves out packs it does not know, and makes a pack
-	// that ends earlier damage. When nil, packs are read to the end of the file, where a writer at work or a killed one
-	// may have left half a record, reported as damage too.
+	// PackEnd, when not nil, limits each pack to its committed end, leaves out packs it does not
+	// know, and makes a pack that ends earlier damage. When nil, packs are read to the end of the
+	// file, where a writer at work or a killed one may have left half a record, reported as damage
+	// too.
 	PackEnd PackEndFunc
 }
 
-// Scan reads what is stored, pack by pack and then the whole files, by the files alone, and calls fn for each content and each damage. Behind damage in a
-// pack it searches for the next record whose bytes match its hash. fn's error ends it. Memory: 2 MiB, and the names of one
-// folder.
+// Scan reads what is stored, pack by pack and then the whole files, by the files alone, and calls
+// fn for each content and each damage. Behind damage in a pack it searches for the next record
+// whose bytes match its hash. fn's error ends it. Memory: 2 MiB, and the names of one folder.
 func (s *Store) Scan(o ScanOptions, fn func(Found) error) error {
 	nums, err := s.packNumbers()
 	if err != nil {
@@ -44,8 +46,9 @@ func (s *Store) Scan(o ScanOptions, fn func(Found) error) error {
 	return s.scanWhole(o, fn)
 }
 
-// Rebuild is a Scan of every byte that also returns, for each pack, the end of its last sound record: records and ends are
-// what a lost table of contents is made from. Nobody may write to the store meanwhile.
+// Rebuild is a Scan of every byte that also returns, for each pack, the end of its last sound
+// record: records and ends are what a lost table of contents is made from. Nobody may write to the
+// store meanwhile.
 func (s *Store) Rebuild(fn func(Found) error) ([]PackEnd, error) {
 	var ends []PackEnd
 	err := s.Scan(ScanOptions{Contents: true}, func(f Found) error {
@@ -174,7 +177,8 @@ func (sc *packScan) plausible(off uint64) bool {
 	return err == nil
 }
 
-// searchTries bounds how many places that look like a header are hashed behind one damage: contents may be made to look so.
+// searchTries bounds how many places that look like a header are hashed behind one damage: contents
+// may be made to look so.
 const searchTries = 4096
 
 // search returns the offset of the next record whose bytes match its hash, or the end.
@@ -202,8 +206,8 @@ func (sc *packScan) search(off uint64) uint64 {
 	return sc.end
 }
 
-// bytes returns n bytes at off, fewer at the end or when they cannot be read (failed then says why). They are good until
-// the next call.
+// bytes returns n bytes at off, fewer at the end or when they cannot be read (failed then says
+// why). They are good until the next call.
 func (sc *packScan) bytes(off, n uint64) []byte {
 	n = min(n, sc.end-min(off, sc.end))
 	if off < sc.at || off+n > sc.at+uint64(len(sc.window)) {

@@ -78,7 +78,8 @@ func TestRebuildFindsWhatTheTableKnew(t *testing.T) {
 	verifyAll(t, s, tab)
 }
 
-// TestScanGoesOnBehindDamage flips each byte of the middle record: it is reported at its place, and the others are found.
+// TestScanGoesOnBehindDamage flips each byte of the middle record: it is reported at its place, and
+// the others are found.
 func TestScanGoesOnBehindDamage(t *testing.T) {
 	s, tab, hs := storeWith(t, content(1, 50), content(2, 60), content(3, 70))
 	loc := tab.all()[hs[1]]
@@ -162,7 +163,8 @@ func TestScanFindsRecordsInsideContents(t *testing.T) {
 	}
 }
 
-// TestScanSearchIsBounded: a damaged pack full of bytes that look like headers is given up, not hashed for hours.
+// TestScanSearchIsBounded: a damaged pack full of bytes that look like headers is given up, not
+// hashed for hours.
 func TestScanSearchIsBounded(t *testing.T) {
 	s := newStore(t)
 	head := packHeader()
@@ -231,7 +233,8 @@ func TestUsage(t *testing.T) {
 	syncCommit(t, b, tab)
 	u, err := s.Usage()
 	check(t, err)
-	if u.Packs != 1 || u.PackBytes != packHeaderSize+RecordHeader+1000 || u.Whole != 2 || u.WholeBytes != 2*(DefaultLimit+1) {
+	if u.Packs != 1 || u.PackBytes != packHeaderSize+RecordHeader+1000 ||
+		u.Whole != 2 || u.WholeBytes != 2*(DefaultLimit+1) {
 		t.Errorf("usage is %+v", u)
 	}
 	if u.PackAllocated < u.PackBytes || u.WholeAllocated < u.WholeBytes {

@@ -60,8 +60,8 @@ const (
 	tmpDir   = "tmp"
 )
 
-// Create makes the folders of an empty store in dir, and dir itself when it is missing (its parent must exist), durably.
-// A store that is already there is left alone.
+// Create makes the folders of an empty store in dir, and dir itself when it is missing (its parent
+// must exist), durably. A store that is already there is left alone.
 func Create(dir string, o Options) error {
 	s := &Store{dir: dir, opts: o}
 	if _, err := s.mkdir(dir); err != nil {
@@ -106,7 +106,8 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close drops the cached descriptors. Files that are still held (File.Release not yet called) stay usable.
+// Close drops the cached descriptors. Files that are still held (File.Release not yet called) stay
+// usable.
 func (s *Store) Close() error {
 	return errors.Join(s.packs.purge(), s.whole.purge())
 }
@@ -132,7 +133,8 @@ func (s *Store) wholePath(h *merkle.Hash) string {
 	return filepath.Join(s.dir, wholeDir, x[:2], x[2:])
 }
 
-// wholeMode is what whole files are sealed with: readable by whoever may read the store, writable by nobody.
+// wholeMode is what whole files are sealed with: readable by whoever may read the store, writable
+// by nobody.
 func (s *Store) wholeMode() fs.FileMode {
 	if s.opts.FileMode == 0 {
 		return 0o444
@@ -140,8 +142,8 @@ func (s *Store) wholeMode() fs.FileMode {
 	return s.opts.FileMode & 0o444
 }
 
-// mkdir makes one folder, with the store's mode despite the umask when one was asked for. A folder that is there already
-// is no error; made tells which it was.
+// mkdir makes one folder, with the store's mode despite the umask when one was asked for. A folder
+// that is there already is no error; made tells which it was.
 func (s *Store) mkdir(path string) (made bool, err error) {
 	mode := s.opts.DirMode
 	if mode == 0 {
@@ -164,7 +166,8 @@ func (s *Store) mkdir(path string) (made bool, err error) {
 	return true, nil
 }
 
-// createFile makes a new file for reading and writing, with the store's mode despite the umask when one was asked for.
+// createFile makes a new file for reading and writing, with the store's mode despite the umask when
+// one was asked for.
 func (s *Store) createFile(path string) (*os.File, error) {
 	mode := s.opts.FileMode
 	if mode == 0 {

@@ -120,7 +120,8 @@ func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	}
 }
 
-// TestMemoryDoesNotGrowWithTheNumber: about 100 bytes for each content until the Sync after the one that hands it over.
+// TestMemoryDoesNotGrowWithTheNumber: about 100 bytes for each content until the Sync after the one
+// that hands it over.
 func TestMemoryDoesNotGrowWithTheNumber(t *testing.T) {
 	s := newStore(t)
 	b := begin(t, s, newTable()) // an empty table of the caller's

@@ -66,8 +66,9 @@ func (p *hashPipe) finish() merkle.Hash {
 	return p.hash.Sum()
 }
 
-// stream hashes the first size bytes of src and, when dst is not nil, writes them there, holes as holes. The position of
-// src moves. stop is asked before each chunk whether to give up. Memory: two chunks.
+// stream hashes the first size bytes of src and, when dst is not nil, writes them there, holes as
+// holes. The position of src moves. stop is asked before each chunk whether to give up. Memory: two
+// chunks.
 func (s *Store) stream(src *os.File, size int64, dst *os.File, stop func() error) (merkle.Hash, error) {
 	adviseSequential(src)
 	p := newHashPipe()
@@ -101,8 +102,8 @@ func (s *Store) streamInto(p *hashPipe, src *os.File, size int64, dst *os.File, 
 	return nil
 }
 
-// streamChunk moves one chunk of the data in [off, end). The buffer is hashed by the pipe while it is written here; it comes
-// round again only after both.
+// streamChunk moves one chunk of the data in [off, end). The buffer is hashed by the pipe while it
+// is written here; it comes round again only after both.
 func (s *Store) streamChunk(p *hashPipe, src *os.File, off, end int64, dst *os.File) (int64, error) {
 	buf := <-p.free
 	data := buf[:min(chunkSize, end-off)]

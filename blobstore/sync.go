@@ -20,13 +20,14 @@ type cut struct {
 	newDir  bool      // packs/ has a new entry
 }
 
-// Sync is the barrier. It makes everything stored since the last Sync durable under its final name, and hands out the records for
-// the caller's table and the ends of the packs they lie in; both belong to the caller from then on. Nothing to do: no
-// records, no barrier.
+// Sync is the barrier. It makes everything stored since the last Sync durable under its final name,
+// and hands out the records for the caller's table and the ends of the packs they lie in; both
+// belong to the caller from then on. Nothing to do: no records, no barrier.
 //
-// Order: the bytes (fdatasync of each pack; fsync of each whole file, or one syncfs for more than 64), the renames, each
-// folder once. Contents that are put while Sync runs belong to the next one. Sync must not be called again before the
-// transaction that names the last records is durable: it forgets what was handed over, because the index knows it now.
+// Order: the bytes (fdatasync of each pack; fsync of each whole file, or one syncfs for more than
+// 64), the renames, each folder once. Contents that are put while Sync runs belong to the next one.
+// Sync must not be called again before the transaction that names the last records is durable: it
+// forgets what was handed over, because the index knows it now.
 func (b *Batch) Sync() ([]Record, []PackEnd, error) {
 	b.syncing.Lock()
 	defer b.syncing.Unlock()
@@ -53,7 +54,8 @@ func (b *Batch) Sync() ([]Record, []PackEnd, error) {
 	return c.records, c.ends, nil
 }
 
-// takeCut moves what was stored so far out of the batch. It waits for the writes that are under way: each is one record.
+// takeCut moves what was stored so far out of the batch. It waits for the writes that are under
+// way: each is one record.
 func (b *Batch) takeCut() (*cut, error) {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -77,8 +79,8 @@ func (b *Batch) takeCut() (*cut, error) {
 	return c, nil
 }
 
-// releasePacks closes the full packs whose end the caller has committed, so that a long batch does not keep them all open.
-// The caller holds mu.
+// releasePacks closes the full packs whose end the caller has committed, so that a long batch does
+// not keep them all open. The caller holds mu.
 func (b *Batch) releasePacks() error {
 	kept := b.packs[:0]
 	var first error
@@ -155,8 +157,8 @@ func (b *Batch) flush(c *cut) error {
 	return g.Wait()
 }
 
-// wantsSyncFS tells whether the file system is flushed as a whole: there are many whole files, or one was closed already
-// because there were many in work.
+// wantsSyncFS tells whether the file system is flushed as a whole: there are many whole files, or
+// one was closed already because there were many in work.
 func (c *cut) wantsSyncFS() bool {
 	closed := func(w pendingWhole) bool { return w.f == nil && !w.synced }
 	return len(c.whole) > fsyncEach || slices.ContainsFunc(c.whole, closed)
@@ -204,9 +206,10 @@ func (b *Batch) placeOne(w *pendingWhole, final string) error {
 	return nil
 }
 
-// placeLinked places a file that shares its inode with the source. It is compared with what was hashed first: its owner may have
-// written to it since. And it never takes the place of a sealed file of the same content, which another process may just
-// have put there: a commit may rely on that one, while this one can be written to until it is sealed.
+// placeLinked places a file that shares its inode with the source. It is compared with what was
+// hashed first: its owner may have written to it since. And it never takes the place of a sealed
+// file of the same content, which another process may just have put there: a commit may rely on
+// that one, while this one can be written to until it is sealed.
 func (b *Batch) placeLinked(w *pendingWhole, final string) error {
 	at := w.temp
 	if at == "" {

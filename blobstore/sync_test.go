@@ -184,7 +184,8 @@ func TestFolderThatAnotherMadeIsFlushed(t *testing.T) {
 	}
 }
 
-// TestWithoutSyncFS: on kernels whose syncfs hides lost writes each file is flushed by itself, while it is open.
+// TestWithoutSyncFS: on kernels whose syncfs hides lost writes each file is flushed by itself,
+// while it is open.
 func TestWithoutSyncFS(t *testing.T) {
 	s, tab := newStore(t), newTable()
 	s.trustSyncFS = false

@@ -47,13 +47,14 @@ func fstat(f *os.File) (fileStat, error) {
 // sameInode tells whether both are the same file, whatever happened to it in between.
 func (a fileID) sameInode(b fileID) bool { return a.dev == b.dev && a.ino == b.ino }
 
-// sameBytes tells whether nothing says that the bytes changed: link and rename move ctime, so it is left out.
+// sameBytes tells whether nothing says that the bytes changed: link and rename move ctime, so it is
+// left out.
 func (a fileID) sameBytes(b fileID) bool {
 	return a.sameInode(b) && a.size == b.size && a.mtime == b.mtime
 }
 
-// openFile opens a regular file of the store. It follows no symlink in the last component and never waits on a FIFO that
-// somebody put there.
+// openFile opens a regular file of the store. It follows no symlink in the last component and never
+// waits on a FIFO that somebody put there.
 func openFile(path string, flags int) (*os.File, fileStat, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -79,7 +80,8 @@ func tryLock(f *os.File) (bool, error) {
 		return true, nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return false, nil
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL):
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EOPNOTSUPP),
+		errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EINVAL):
 		return false, fmt.Errorf("lock %s: %w (%w)", f.Name(), ErrNoLock, err)
 	}
 	return false, &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
@@ -107,7 +109,8 @@ func retry(call func() error) error {
 	}
 }
 
-// descriptorLimit is how many descriptors one cache may keep open: an eighth of the process's limit, at most 256.
+// descriptorLimit is how many descriptors one cache may keep open: an eighth of the process's
+// limit, at most 256.
 func descriptorLimit() int {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {

@@ -18,7 +18,8 @@ func fdatasync(f *os.File) error {
 	return err
 }
 
-// syncFS flushes the whole file system below f and reports every write that was lost on it since f was opened.
+// syncFS flushes the whole file system below f and reports every write that was lost on it since f
+// was opened.
 func (s *Store) syncFS(f *os.File) error {
 	s.stats.syncfs.Add(1)
 	err := retry(func() error { return unix.Syncfs(int(f.Fd())) })
@@ -29,11 +30,13 @@ func (s *Store) syncFS(f *os.File) error {
 	return nil
 }
 
-// syncFSReports tells whether syncfs returns the errors of lost writes: since Linux 5.8 (syncfs(2), section NOTES).
+// syncFSReports tells whether syncfs returns the errors of lost writes: since Linux 5.8 (syncfs(2),
+// section NOTES).
 func syncFSReports() bool { return versionAtLeast(kernelRelease(), 5, 8) }
 
-// fineTimes tells whether each change that follows an fstat gives the file another ctime, however soon it comes: the
-// multigrain time stamps of Linux 6.13 and later (Documentation/filesystems/multigrain-ts.rst).
+// fineTimes tells whether each change that follows an fstat gives the file another ctime, however
+// soon it comes: the multigrain time stamps of Linux 6.13 and later
+// (Documentation/filesystems/multigrain-ts.rst).
 func fineTimes(f *os.File) bool {
 	if !versionAtLeast(kernelRelease(), 6, 13) {
 		return false
@@ -102,8 +105,8 @@ func clone(dst, src *os.File) (bool, error) {
 	return false, nil
 }
 
-// nextData returns the next run of data at or behind off: [start, end). Holes and everything from size on are left out;
-// start == size says that only a hole is left.
+// nextData returns the next run of data at or behind off: [start, end). Holes and everything from
+// size on are left out; start == size says that only a hole is left.
 func nextData(f *os.File, off, size int64) (start, end int64) {
 	fd := int(f.Fd())
 	defer runtime.KeepAlive(f)
@@ -121,8 +124,9 @@ func nextData(f *os.File, off, size int64) (start, end int64) {
 	return min(start, size), min(end, size)
 }
 
-// enableVerity asks the kernel to check every read of f, which nobody may have open for writing, against a hash tree
-// (fs-verity). Where there is no fs-verity nothing happens, and the store does not ask again.
+// enableVerity asks the kernel to check every read of f, which nobody may have open for writing,
+// against a hash tree (fs-verity). Where there is no fs-verity nothing happens, and the store does
+// not ask again.
 func (s *Store) enableVerity(f *os.File) error {
 	if s.noVerity.Load() {
 		return nil
@@ -146,8 +150,8 @@ func (s *Store) enableVerity(f *os.File) error {
 	return nil
 }
 
-// linkOpen gives the open file src a second name. It reports false where that cannot be: another file system, no /proc, a
-// file that the user may not link, too many links.
+// linkOpen gives the open file src a second name. It reports false where that cannot be: another
+// file system, no /proc, a file that the user may not link, too many links.
 func linkOpen(src *os.File, path string) (bool, error) {
 	from := "/proc/self/fd/" + strconv.Itoa(int(src.Fd()))
 	err := retry(func() error {
@@ -163,8 +167,9 @@ func linkOpen(src *os.File, path string) (bool, error) {
 	return false, nil
 }
 
-// takeLease takes a read lease on f, which is open for reading only: it says that nobody has the file open for writing, and
-// makes whoever opens it for writing wait until it is given back (fcntl(2), F_SETLEASE).
+// takeLease takes a read lease on f, which is open for reading only: it says that nobody has the
+// file open for writing, and makes whoever opens it for writing wait until it is given back
+// (fcntl(2), F_SETLEASE).
 func takeLease(f *os.File) lease {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	runtime.KeepAlive(f)

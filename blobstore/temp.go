@@ -12,9 +12,10 @@ import (
 	"sync"
 )
 
-// tempOwner hands out names in tmp/ for one batch: <owner>-<n>, beside a file <owner>.lock whose flock it holds. The lock is
-// made before the first of them and removed after the last, so a file whose owner's lock is free or gone is garbage. It
-// works between machines and containers, where process numbers mean nothing.
+// tempOwner hands out names in tmp/ for one batch: <owner>-<n>, beside a file <owner>.lock whose
+// flock it holds. The lock is made before the first of them and removed after the last, so a file
+// whose owner's lock is free or gone is garbage. It works between machines and containers, where
+// process numbers mean nothing.
 type tempOwner struct {
 	s *Store
 
@@ -39,8 +40,8 @@ func (o *tempOwner) path() (string, error) {
 	return filepath.Join(o.s.dir, tmpDir, fmt.Sprintf("%s-%d", o.id, o.next)), nil
 }
 
-// acquire makes the lock file. A sweeper may catch it between its creation and its locking and remove it; then another
-// name is taken.
+// acquire makes the lock file. A sweeper may catch it between its creation and its locking and
+// remove it; then another name is taken.
 func (o *tempOwner) acquire() error {
 	for {
 		var raw [16]byte

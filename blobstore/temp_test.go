@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestBeginSweepsTheDeadOnly: files of a living batch stay, those of dead owners and without an owner go, others are none of
-// the store's business.
+// TestBeginSweepsTheDeadOnly: files of a living batch stay, those of dead owners and without an
+// owner go, others are none of the store's business.
 func TestBeginSweepsTheDeadOnly(t *testing.T) {
 	s, tab := newStore(t), newTable()
 	live := begin(t, s, tab)
@@ -38,7 +38,8 @@ func TestBeginSweepsTheDeadOnly(t *testing.T) {
 	verifyAll(t, s, tab)
 }
 
-// TestSweeperAgainstNewOwner: an owner whose lock file was swept away before it could lock it takes another name.
+// TestSweeperAgainstNewOwner: an owner whose lock file was swept away before it could lock it takes
+// another name.
 func TestSweeperAgainstNewOwner(t *testing.T) {
 	s := newStore(t)
 	stop, done := make(chan struct{}), make(chan error, 1)

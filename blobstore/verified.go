@@ -10,9 +10,10 @@ import (
 
 const verifiedSlots = 1 << 20
 
-// verified remembers which records were hashed and found good, in bounded memory: a direct-mapped table of 1<<20 slots of 8
-// bytes (8 MiB, made at the first use), chosen by the content's hash. A slot holds a tag of hash and place; a newer
-// record pushes an older one out, which is then hashed again at its next read.
+// verified remembers which records were hashed and found good, in bounded memory: a direct-mapped
+// table of 1<<20 slots of 8 bytes (8 MiB, made at the first use), chosen by the content's hash. A
+// slot holds a tag of hash and place; a newer record pushes an older one out, which is then hashed
+// again at its next read.
 type verified struct {
 	once  sync.Once
 	slots []atomic.Uint64

@@ -7,8 +7,8 @@ import (
 	"bole/merkle"
 )
 
-// pendingWhole is a whole file on its way: a finished temporary, or a file that already stands at its final name and only
-// has to be made durable (temp is then empty).
+// pendingWhole is a whole file on its way: a finished temporary, or a file that already stands at
+// its final name and only has to be made durable (temp is then empty).
 type pendingWhole struct {
 	hash   merkle.Hash
 	size   int64
@@ -60,7 +60,8 @@ func (s *Store) seal(w *pendingWhole) error {
 	if s.noVerity.Load() {
 		return nil
 	}
-	// fs-verity wants no writer. The new descriptor is open before the old one goes, so no lost write goes unseen.
+	// fs-verity wants no writer. The new descriptor is open before the old one goes, so no lost
+	// write goes unseen.
 	ro, err := os.Open(w.temp)
 	if err != nil {
 		return err
@@ -72,11 +73,13 @@ func (s *Store) seal(w *pendingWhole) error {
 	return s.enableVerity(ro)
 }
 
-// fsyncEach is how many whole files a barrier flushes one by one; for more it flushes the file system once.
+// fsyncEach is how many whole files a barrier flushes one by one; for more it flushes the file
+// system once.
 const fsyncEach = 64
 
-// keep leaves a finished whole file for the next Sync, or drops it (kept false) when the content is stored already. Up to
-// fsyncEach of them stay open, so that their fsync sees every write that was lost; for more, syncfs does.
+// keep leaves a finished whole file for the next Sync, or drops it (kept false) when the content is
+// stored already. Up to fsyncEach of them stay open, so that their fsync sees every write that was
+// lost; for more, syncfs does.
 func (b *Batch) keep(h *merkle.Hash, w *pendingWhole) (kept bool, err error) {
 	if ok, err := b.known(h); err != nil {
 		return false, err
@@ -125,9 +128,10 @@ func (b *Batch) enlist(w *pendingWhole) (kept bool, err error) {
 	return true, nil
 }
 
-// wholeLooksRight tells whether a content that the index calls a whole file is there, has its size, is sealed, and is not
-// known to be wrong. If not, it is stored again: so adding the source again heals the store. A linked file that was never
-// sealed, because its import did not come to its commit, may have been written to through its other name.
+// wholeLooksRight tells whether a content that the index calls a whole file is there, has its size,
+// is sealed, and is not known to be wrong. If not, it is stored again: so adding the source again
+// heals the store. A linked file that was never sealed, because its import did not come to its
+// commit, may have been written to through its other name.
 func (s *Store) wholeLooksRight(h *merkle.Hash, size uint64) bool {
 	fi, err := os.Lstat(s.wholePath(h))
 	return err == nil && fi.Mode().IsRegular() && uint64(fi.Size()) == size && fi.Mode()&0o222 == 0 && !s.isBad(h)

@@ -7,9 +7,10 @@ import (
 	"bole/merkle"
 )
 
-// Whole opens the whole file of a content, from a bounded cache of descriptors. Call Release on the result. The bytes are
-// not hashed (VerifyWhole does); but a file that this process has found wrong is refused with ErrDamaged until another file
-// stands in its place. A missing file is a *DamageError that matches fs.ErrNotExist.
+// Whole opens the whole file of a content, from a bounded cache of descriptors. Call Release on the
+// result. The bytes are not hashed (VerifyWhole does); but a file that this process has found wrong
+// is refused with ErrDamaged until another file stands in its place. A missing file is a
+// *DamageError that matches fs.ErrNotExist.
 func (s *Store) Whole(h merkle.Hash) (*File, error) {
 	if s.isBad(&h) {
 		s.whole.forget(h)
@@ -38,8 +39,8 @@ func (s *Store) openWhole(h merkle.Hash) (*File, error) {
 	return newFile(f, st), nil
 }
 
-// VerifyWhole hashes the whole file of a content. It returns a *DamageError (ErrDamaged) when it is missing, unreadable or wrong,
-// and remembers which it was, so that Whole refuses known bad bytes.
+// VerifyWhole hashes the whole file of a content. It returns a *DamageError (ErrDamaged) when it is
+// missing, unreadable or wrong, and remembers which it was, so that Whole refuses known bad bytes.
 func (s *Store) VerifyWhole(h merkle.Hash) error {
 	_, err := s.verifyWhole(&h)
 	return err
@@ -67,7 +68,8 @@ func (s *Store) verifyWhole(h *merkle.Hash) (size int64, err error) {
 	return st.size, nil
 }
 
-// Verify reads the content h at its place and hashes it, whatever was known of it. Damage gives a *DamageError (ErrDamaged).
+// Verify reads the content h at its place and hashes it, whatever was known of it. Damage gives a
+// *DamageError (ErrDamaged).
 func (s *Store) Verify(h merkle.Hash, loc Location) error {
 	if loc.Pack != 0 {
 		bp := recordBuffers.Get().(*[]byte)
@@ -85,7 +87,8 @@ func (s *Store) Verify(h merkle.Hash, loc Location) error {
 	return err
 }
 
-// markBad remembers that the file which has this state is wrong. The memory is one entry for each damaged file.
+// markBad remembers that the file which has this state is wrong. The memory is one entry for each
+// damaged file.
 func (s *Store) markBad(h *merkle.Hash, id fileID) {
 	s.mu.Lock()
 	s.bad[*h] = id
@@ -93,8 +96,8 @@ func (s *Store) markBad(h *merkle.Hash, id fileID) {
 	s.whole.forget(*h)
 }
 
-// isBad tells whether the file that stands there now is known to be wrong. Another inode, or the same one with another ctime, is a
-// file that nothing is known about.
+// isBad tells whether the file that stands there now is known to be wrong. Another inode, or the
+// same one with another ctime, is a file that nothing is known about.
 func (s *Store) isBad(h *merkle.Hash) bool {
 	s.mu.Lock()
 	id, bad := s.bad[*h]
