@@ -120,7 +120,7 @@ func (l *attrList) at(i int) (name, value []byte, ok bool) {
 	}
 	mid := int(le.Uint32(l.records[i*attrRecord:]))
 	end := int(le.Uint32(l.records[i*attrRecord+4:]))
-	if start > mid || mid > end || end > len(l.heap) {
+	if start < 0 || start > mid || mid > end || end > len(l.heap) { // below 0 where int has 32 bits
 		return nil, nil, false
 	}
 	return l.heap[start:mid:mid], l.heap[mid:end:end], true

@@ -124,24 +124,53 @@ func validKey(key string) bool {
 	return len(key) >= 1 && len(key) <= 255
 }
 
+// texts returns the five texts in the order in which they are stored.
+func (c *Commit) texts() [commitTexts]*string {
+	return [...]*string{&c.Author.Name, &c.Author.Email, &c.Committer.Name, &c.Committer.Email, &c.Message}
+}
+
+// size returns the length of the encoded commit in bytes.
+func (c *Commit) size() int {
+	size := commitFixed + len(c.Parents)*HashSize + len(c.Fields)*fieldRecord
+	for _, s := range c.texts() {
+		size += len(*s)
+	}
+	for _, f := range c.Fields {
+		size += len(f.Key) + len(f.Value)
+	}
+	return size
+}
+
 // Encode returns the bytes of the node. The error matches ErrBadCommit or
 // ErrTooLarge.
 func (c *Commit) Encode() ([]byte, error) {
 	if fault := c.fault(); fault != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadCommit, fault)
 	}
-	texts := [commitTexts]string{c.Author.Name, c.Author.Email, c.Committer.Name, c.Committer.Email, c.Message}
-	size := commitFixed + len(c.Parents)*HashSize + len(c.Fields)*fieldRecord
-	for _, s := range texts {
-		size += len(s)
-	}
-	for _, f := range c.Fields {
-		size += len(f.Key) + len(f.Value)
-	}
+	size := c.size()
 	if size > MaxNode {
 		return nil, fmt.Errorf("commit of %d bytes: %w", size, ErrTooLarge)
 	}
-	b := make([]byte, 0, size)
+	b := c.appendFixed(make([]byte, 0, size))
+	for _, p := range c.Parents {
+		b = append(b, p[:]...)
+	}
+	for _, f := range c.Fields {
+		b = le.AppendUint32(b, uint32(len(f.Key)))
+		b = le.AppendUint32(b, uint32(len(f.Value)))
+	}
+	for _, s := range c.texts() {
+		b = append(b, *s...)
+	}
+	for _, f := range c.Fields {
+		b = append(b, f.Key...)
+		b = append(b, f.Value...)
+	}
+	return b, nil
+}
+
+// appendFixed appends the fixed part.
+func (c *Commit) appendFixed(b []byte) []byte {
 	b = append(b, kindCommit, formatVersion, 0, 0)
 	b = le.AppendUint32(b, uint32(len(c.Parents)))
 	b = append(b, c.Tree[:]...)
@@ -157,24 +186,10 @@ func (c *Commit) Encode() ([]byte, error) {
 	b = le.AppendUint64(b, uint64(c.Author.When))
 	b = le.AppendUint64(b, uint64(c.Committer.When))
 	b = le.AppendUint32(b, uint32(len(c.Fields)))
-	for _, s := range texts {
-		b = le.AppendUint32(b, uint32(len(s)))
+	for _, s := range c.texts() {
+		b = le.AppendUint32(b, uint32(len(*s)))
 	}
-	for _, p := range c.Parents {
-		b = append(b, p[:]...)
-	}
-	for _, f := range c.Fields {
-		b = le.AppendUint32(b, uint32(len(f.Key)))
-		b = le.AppendUint32(b, uint32(len(f.Value)))
-	}
-	for _, s := range texts {
-		b = append(b, s...)
-	}
-	for _, f := range c.Fields {
-		b = append(b, f.Key...)
-		b = append(b, f.Value...)
-	}
-	return b, nil
+	return b
 }
 
 // DecodeCommit decodes the Commit node b, whose name is *h. The Commit shares
@@ -187,6 +202,7 @@ func DecodeCommit(h *Hash, b []byte) (*Commit, error) {
 	return c, nil
 }
 
+// decodeCommit returns the commit, or what is wrong with its bytes.
 func decodeCommit(b []byte) (*Commit, string) {
 	if len(b) < commitFixed || len(b) > MaxNode {
 		return nil, "length out of range for a Commit"
@@ -201,6 +217,28 @@ func decodeCommit(b []byte) (*Commit, string) {
 	if parents > maxParents || fields > maxCommitFields {
 		return nil, "too many parents or fields"
 	}
+	c := decodeFixed(b)
+	in := reader{b: b[commitFixed:]}
+	for p := in.take(uint64(parents) * HashSize); len(p) > 0; p = p[HashSize:] {
+		c.Parents = append(c.Parents, Hash(p))
+	}
+	records := in.take(uint64(fields) * fieldRecord)
+	for i, s := range c.texts() {
+		*s = string(in.take(uint64(le.Uint32(b[offTextLengths+4*i:]))))
+	}
+	for ; len(records) > 0; records = records[fieldRecord:] {
+		key := in.take(uint64(le.Uint32(records)))
+		value := in.take(uint64(le.Uint32(records[4:])))
+		c.Fields = append(c.Fields, Field{string(key), bytes.Clone(value)})
+	}
+	if in.short || len(in.b) != 0 {
+		return nil, "lengths do not add up"
+	}
+	return c, c.fault()
+}
+
+// decodeFixed decodes the fixed part but for counts and lengths.
+func decodeFixed(b []byte) *Commit {
 	c := &Commit{
 		Tree:      Hash(b[offTree:]),
 		Totals:    Totals{le.Uint64(b[offCommitFiles:]), le.Uint64(b[offCommitFiles+8:]), le.Uint64(b[offCommitFiles+16:])},
@@ -212,23 +250,7 @@ func decodeCommit(b []byte) (*Commit, string) {
 	c.Committer.Zone = int16(le.Uint16(b[offCommitZone:]))
 	c.Author.When = int64(le.Uint64(b[offAuthorWhen:]))
 	c.Committer.When = int64(le.Uint64(b[offCommitWhen:]))
-	in := reader{b: b[commitFixed:]}
-	for range parents {
-		c.Parents = append(c.Parents, Hash(in.take(HashSize, HashSize)))
-	}
-	records := in.take(uint64(fields)*fieldRecord, 0)
-	for i, s := range []*string{&c.Author.Name, &c.Author.Email, &c.Committer.Name, &c.Committer.Email, &c.Message} {
-		*s = string(in.take(uint64(le.Uint32(b[offTextLengths+4*i:])), 0))
-	}
-	for ; len(records) >= fieldRecord; records = records[fieldRecord:] {
-		key := in.take(uint64(le.Uint32(records)), 0)
-		value := in.take(uint64(le.Uint32(records[4:])), 0)
-		c.Fields = append(c.Fields, Field{string(key), bytes.Clone(value)})
-	}
-	if in.short || len(in.b) != 0 {
-		return nil, "lengths do not add up"
-	}
-	return c, c.fault()
+	return c
 }
 
 // reader hands out parts of b and remembers when there was not enough.
@@ -237,12 +259,12 @@ type reader struct {
 	short bool
 }
 
-// take returns the next n bytes; when there are not so many, atLeast zero
-// bytes and the end of everything.
-func (r *reader) take(n uint64, atLeast int) []byte {
+// take returns the next n bytes; when there are not so many none, and then
+// none for ever.
+func (r *reader) take(n uint64) []byte {
 	if r.short || n > uint64(len(r.b)) {
 		r.short, r.b = true, nil
-		return make([]byte, atLeast)
+		return nil
 	}
 	p := r.b[:n:n]
 	r.b = r.b[n:]

@@ -168,43 +168,11 @@ func (l *level) copyOld() error {
 
 // apply drops the old records that an edit covers and adds its own.
 func (l *level) apply(e *edit) error {
-	var first *Hash
-	dropped, same := 0, false
-	for {
-		f := l.old.at()
-		var name []byte
-		ok, err := true, error(nil)
-		inside := f.i < f.n.count
-		if inside {
-			name, ok = f.n.name(f.i)
-		} else {
-			name, err = l.old.nextFirst()
-		}
-		if !ok {
-			err = l.old.fail(l.k, "heap out of bounds")
-		}
-		if err != nil {
-			return err
-		}
-		if name == nil || e.hi != nil && bytes.Compare(name, e.hi) >= 0 {
-			break
-		}
-		if !inside {
-			if _, err := l.old.next(); err != nil {
-				return err
-			}
-			continue
-		}
-		dropped++
-		if e.has && bytes.Equal(name, e.name) {
-			same = true
-			if f.i == 0 {
-				first = f.n.h
-			}
-		}
-		f.i++
+	dropped, replaced, first, err := l.dropOld(e)
+	if err != nil {
+		return err
 	}
-	if e.has && same && dropped == 1 {
+	if replaced && dropped == 1 {
 		l.since++ // only its value changed
 	} else if e.has || dropped > 0 {
 		l.since = 0
@@ -217,6 +185,51 @@ func (l *level) apply(e *edit) error {
 	}
 	l.consume()
 	return nil
+}
+
+// dropOld passes over the old records that an edit covers and returns how many
+// there were, whether the edit's own was among them, and if so and it was the
+// first of an old node, that node.
+func (l *level) dropOld(e *edit) (dropped int, replaced bool, first *Hash, err error) {
+	for {
+		name, loaded, err := l.peekOld()
+		if err != nil {
+			return 0, false, nil, err
+		}
+		if name == nil || e.hi != nil && bytes.Compare(name, e.hi) >= 0 {
+			return dropped, replaced, first, nil
+		}
+		if !loaded {
+			if _, err := l.old.next(); err != nil {
+				return 0, false, nil, err
+			}
+			continue
+		}
+		f := l.old.at()
+		if e.has && bytes.Equal(name, e.name) {
+			replaced = true
+			if f.i == 0 {
+				first = f.n.h
+			}
+		}
+		f.i++
+		dropped++
+	}
+}
+
+// peekOld returns the name of the old record that comes next, nil at the end,
+// and whether its node is loaded.
+func (l *level) peekOld() (name []byte, loaded bool, err error) {
+	f := l.old.at()
+	if f.i >= f.n.count {
+		name, err = l.old.nextFirst()
+		return name, false, err
+	}
+	name, ok := f.n.name(f.i)
+	if !ok {
+		err = l.old.fail(l.k, "heap out of bounds")
+	}
+	return name, true, err
 }
 
 // add adds a record to the new level and hands out what that completes.

@@ -120,7 +120,7 @@ func (n *node) item(i int) ([]byte, bool) {
 	}
 	end := n.heapEnd(i)
 	heap := n.b[headerSize+n.count*n.recordSize():]
-	if start > end || end > len(heap) {
+	if start < 0 || start > end || end > len(heap) { // below 0 where int has 32 bits
 		return nil, false
 	}
 	return heap[start:end:end], true
