@@ -184,7 +184,7 @@ func TestListingOfTenThousandFiles(t *testing.T) {
 // A flat directory that is edited changes few bytes of nodes.
 func TestEditInALargeDirectoryWritesLittle(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	ok(t, treegen.Flat(r.dir, 50_000, 0))
 	r.commit()
 	for i := range 5 {

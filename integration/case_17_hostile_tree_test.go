@@ -91,7 +91,7 @@ func TestCase17HostileTrees(t *testing.T) {
 				name += " below"
 			}
 			t.Run(name, func(t *testing.T) {
-				r := newRepo(t)
+				r := newFastRepo(t)
 				write(t, r.path("f"), "content")
 				first := r.commit()
 				h := r.contentHash("f")
@@ -144,7 +144,7 @@ func checkHostile(t *testing.T, r *repo, first, id string, bad merkle.Hash, nest
 	}
 
 	// Checkout writes nothing outside and says which node it is.
-	place := filepath.Join(scratch(t), "place")
+	place := filepath.Join(fast(t), "place")
 	mkdir(t, place)
 	tool(t, "cp", "-a", r.path(".bole"), place)
 	above := readTree(t, filepath.Dir(place))
@@ -165,7 +165,7 @@ func checkHostile(t *testing.T, r *repo, first, id string, bad merkle.Hash, nest
 // Trees whose single nodes are right but whose whole is not.
 func TestCase17HostileReferences(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	write(t, r.path("f"), "content")
 	first := r.commit()
 	h := r.contentHash("f")
@@ -228,7 +228,7 @@ func rawTotals(b []byte) merkle.Totals {
 // copyTo copies the repository's own folder to a new working directory.
 func (r *repo) copyTo(t testing.TB) *repo {
 	t.Helper()
-	dir := filepath.Join(scratch(t), "copy")
+	dir := filepath.Join(fast(t), "copy")
 	mkdir(t, dir)
 	tool(t, "cp", "-a", r.path(".bole"), dir)
 	return &repo{t: t, dir: dir}

@@ -21,7 +21,7 @@ func flips(size int64) []int64 {
 
 func TestCase18FlippedByteInAPage(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	for i := range 2000 {
 		write(t, r.path(fmt.Sprintf("d%02d", i%50), fmt.Sprint("file", i)), fmt.Sprint("content ", i))
 	}
@@ -110,7 +110,7 @@ func readDamaged(t *testing.T, r *repo, off int64, want map[string]node) string 
 // Cut off at any length, the database is refused in words.
 func TestCase18CutOffDatabase(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	for i := range 500 {
 		write(t, r.path(fmt.Sprint("file", i)), fmt.Sprint("content ", i))
 	}

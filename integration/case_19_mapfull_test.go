@@ -16,7 +16,7 @@ func (r *repo) withMap(bytes int) *repo {
 
 func TestCase19MapFull(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	write(t, r.path("base"), "b")
 	c1 := r.commit()
 	m := r.mount(c1)
@@ -86,7 +86,7 @@ func checkMapFull(t *testing.T, r *repo, m *mnt, res result, head string) {
 // With the map of the design the same work goes through.
 func TestCase19ManyCommits(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	for i := range 1000 {
 		write(t, r.path(fmt.Sprintf("d%d", i%10), fmt.Sprint(i)), "")
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestCase20KilledReaders(t *testing.T) {
 	t.Parallel()
-	r := newRepo(t)
+	r := newFastRepo(t)
 	for i := range 100 {
 		write(t, r.path(fmt.Sprint(i)), fmt.Sprint(i))
 		if i%10 == 0 {
@@ -42,7 +42,7 @@ func TestCase20KilledReaders(t *testing.T) {
 }
 
 func TestCase20ManyReadersAtOnce(t *testing.T) {
-	r := newRepo(t)
+	r := newFastRepo(t)
 	write(t, r.path("f"), "f")
 	id := r.commit()
 	var wg sync.WaitGroup
@@ -59,7 +59,7 @@ func TestCase20ManyReadersAtOnce(t *testing.T) {
 }
 
 func TestCase20TwentyMountsAtOnce(t *testing.T) {
-	r := newRepo(t)
+	r := newFastRepo(t)
 	for i := range 200 {
 		write(t, r.path(fmt.Sprint("d", i%10), fmt.Sprint(i)), fmt.Sprint(i))
 	}

@@ -106,7 +106,7 @@ func TestKilledImport(t *testing.T) {
 	t.Parallel()
 	for _, move := range []bool{false, true} {
 		t.Run(fmt.Sprint("move ", move), func(t *testing.T) {
-			base := scratch(t)
+			base := fast(t)
 			r := initRepo(t, filepath.Join(base, "bare"), "--bare")
 			src, kept := filepath.Join(base, "src"), filepath.Join(base, "kept")
 			args := []string{"import", src, "-m", "x"}

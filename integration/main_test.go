@@ -18,6 +18,7 @@ import (
 var (
 	boleBin string // absolute path of the binary under test
 	testBin string // this test binary, copied to where every user may run it
+	fastDir string // a tmpfs; "" when none can be mounted
 	homeDir string // HOME of all children: no settings of the developer leak in
 )
 
@@ -43,6 +44,9 @@ func runAll(m *testing.M) int {
 		return 2
 	}
 	code := m.Run()
+	if fastDir != "" {
+		defer func() { _ = unix.Unmount(fastDir, unix.MNT_DETACH) }()
+	}
 	if left := leftovers(); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "integration: left behind by the tests:\n  %s\n", strings.Join(left, "\n  "))
 		code = max(code, 1)
@@ -59,6 +63,13 @@ func prepare(dir string) error {
 	homeDir = filepath.Join(dir, "home")
 	if err := os.Mkdir(homeDir, 0o755); err != nil {
 		return err
+	}
+	fastDir = filepath.Join(dir, "fast")
+	if err := os.Mkdir(fastDir, 0o755); err != nil {
+		return err
+	}
+	if unix.Mount("bole-test", fastDir, "tmpfs", 0, "mode=0755,size=2g") != nil {
+		fastDir = ""
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -24,6 +24,12 @@ func newRepo(t testing.TB) *repo {
 	return initRepo(t, filepath.Join(scratch(t), "R"))
 }
 
+// newFastRepo makes an empty repository in memory; see fast.
+func newFastRepo(t testing.TB) *repo {
+	t.Helper()
+	return initRepo(t, filepath.Join(fast(t), "R"))
+}
+
 // initRepo makes an empty repository at dir.
 func initRepo(t testing.TB, dir string, args ...string) *repo {
 	t.Helper()
@@ -214,7 +220,11 @@ func (r *repo) fsck() {
 // the repository's own folder, and checks rev out there.
 func (r *repo) elsewhere(rev string) *repo {
 	r.t.Helper()
-	dir := filepath.Join(scratch(r.t), "elsewhere")
+	place := scratch
+	if fastDir != "" && strings.HasPrefix(r.dir, fastDir) {
+		place = fast
+	}
+	dir := filepath.Join(place(r.t), "elsewhere")
 	mkdir(r.t, dir)
 	tool(r.t, "cp", "-a", r.path(".bole"), dir)
 	other := &repo{t: r.t, dir: dir, env: r.env, as: r.as}

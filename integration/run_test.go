@@ -209,13 +209,32 @@ func underScratch(path string) bool {
 	return false
 }
 
+func noteScratch(dir string) {
+	scratchDirs.Lock()
+	defer scratchDirs.Unlock()
+	scratchDirs.dirs = append(scratchDirs.dirs, dir)
+}
+
+// fast returns a new folder in memory, for tests that wait for the disk
+// hundreds of times and show nothing about it; on a disk where there is no tmpfs.
+func fast(t testing.TB) string {
+	t.Helper()
+	if fastDir == "" {
+		return scratch(t)
+	}
+	dir, err := os.MkdirTemp(fastDir, "")
+	ok(t, err)
+	noteScratch(dir)
+	t.Cleanup(func() { ok(t, os.RemoveAll(dir)) })
+	ok(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
 // scratch returns a new folder that every user may reach.
 func scratch(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	scratchDirs.Lock()
-	scratchDirs.dirs = append(scratchDirs.dirs, dir)
-	scratchDirs.Unlock()
+	noteScratch(dir)
 	ok(t, os.Chmod(filepath.Dir(dir), 0o755))
 	ok(t, os.Chmod(dir, 0o755))
 	return dir
