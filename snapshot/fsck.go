@@ -26,8 +26,8 @@ type FsckOptions struct {
 	Damage   func(Damage)
 }
 
-// FsckResult counts what was looked at; Damaged is the number of calls of Damage.
-type FsckResult struct{ Commits, Nodes, Contents, Bytes, Damaged uint64 }
+// FsckResult counts what was looked at, Bytes those of contents; Damaged is the number of calls of Damage.
+type FsckResult struct{ Commits, Nodes, NodeBytes, Contents, Bytes, Damaged uint64 }
 
 // maxTouches bounds what is listed for one damage.
 const maxTouches = 100
@@ -99,6 +99,7 @@ func (f *fsck) nodes() error {
 		if f.res.Nodes++; f.res.Nodes%4096 == 0 {
 			f.progress("nodes", f.res.Nodes, 0)
 		}
+		f.res.NodeBytes += uint64(len(b))
 		h := merkle.NodeHash(b)
 		if h.Key() != key {
 			f.damage("node", fmt.Sprintf("%x", key), "its bytes do not have its name", "")
