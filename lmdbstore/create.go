@@ -20,6 +20,9 @@ func Create(dir string, o Options) error {
 }
 
 func create(dir string, o Options) error {
+	if _, err := checkDisk(filepath.Dir(filepath.Clean(dir))); err != nil {
+		return err
+	}
 	if err := os.Mkdir(dir, 0o777); err != nil && !os.IsExist(err) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package lmdbstore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,6 +42,9 @@ func TestLengthWithUnwrittenFreePages(t *testing.T) {
 		t.Fatalf("the file has %d bytes of %d: the case is not met", st.Size(), need)
 	}
 	if err := s.CheckLength(); err != nil {
+		t.Error(err)
+	}
+	if err := s.CheckPages(func(d Damage) error { return errors.New(d.String()) }); err != nil {
 		t.Error(err)
 	}
 	if err := s.Close(); err != nil {

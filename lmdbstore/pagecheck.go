@@ -123,7 +123,7 @@ func (c *pageCheck) pin() (*lmdb.Txn, error) {
 				return nil, err
 			}
 			m, ok := decodeMeta(page)
-			if ok && m.txnID == uint64(txn.ID()) && m.lastPage < c.s.end.Load()/uint64(c.s.pageSize) {
+			if ok && m.txnID == uint64(txn.ID()) && m.lastPage < uint64(c.s.mapSize)/uint64(c.s.pageSize) {
 				c.meta = m
 				return txn, nil
 			}

@@ -51,9 +51,6 @@ func (s *Store) Update(fn func(w *Writer) error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	w := &Writer{s: s}
-	if err := w.begin(); err != nil {
-		return err
-	}
 	old := guard()
 	defer func() {
 		panicked := recover()
@@ -62,6 +59,9 @@ func (s *Store) Update(fn func(w *Writer) error) (err error) {
 			err = fault
 		}
 	}()
+	if err := w.begin(); err != nil {
+		return err
+	}
 	if err := fn(w); err != nil {
 		return err
 	}
