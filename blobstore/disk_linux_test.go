@@ -188,3 +188,35 @@ func TestVerity(t *testing.T) {
 		t.Error("a file under fs-verity could be opened for writing")
 	}
 }
+
+// TestChangeAfterSettleShows: a write that follows settle at once gives the file another ctime,
+// with coarse time stamps (ramfs) and with fine ones.
+func TestChangeAfterSettleShows(t *testing.T) {
+	test := func(t *testing.T, dir string) {
+		f, err := os.Create(filepath.Join(dir, "file"))
+		check(t, err)
+		defer f.Close()
+		for n := range 50 {
+			_, err := f.WriteAt([]byte{byte(n)}, 0)
+			check(t, err)
+			before, err := fstat(f)
+			check(t, err)
+			settle(f, before)
+			_, err = f.WriteAt([]byte{byte(n), 1}, 0)
+			check(t, err)
+			if err := unchanged(f, before); !errors.Is(err, errMoved) {
+				t.Fatalf("write %d was not seen: %v", n, err)
+			}
+		}
+	}
+	t.Run("disk", func(t *testing.T) { test(t, t.TempDir()) })
+	t.Run("tmpfs", func(t *testing.T) { test(t, mountTmpfs(t, 1<<20)) })
+	t.Run("ramfs", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := unix.Mount("ramfs", dir, "ramfs", 0, ""); err != nil {
+			t.Skipf("cannot mount a ramfs (needs root): %v", err)
+		}
+		defer func() { check(t, unix.Unmount(dir, unix.MNT_DETACH)) }()
+		test(t, dir)
+	})
+}

@@ -34,16 +34,12 @@ func (s *Store) Present(h merkle.Hash, loc Location) error {
 		return s.damaged(&h, loc, "pack ends before the record does", nil)
 	}
 	var header [RecordHeader]byte
-	if _, err := f.f.ReadAt(header[:], int64(loc.Offset)); err != nil && err != io.EOF {
+	n, err := f.f.ReadAt(header[:], int64(loc.Offset))
+	if err != nil && err != io.EOF {
 		return s.damaged(&h, loc, "cannot be read", err)
 	}
-	switch got, length, err := parseRecordHeader(header[:]); {
-	case err != nil:
-		return s.damaged(&h, loc, err.Error(), nil)
-	case got != h:
-		return s.damaged(&h, loc, "record is of another content", nil)
-	case length != loc.Length:
-		return s.damaged(&h, loc, "record has another length", nil)
+	if reason := checkHeader(&h, loc, header[:n]); reason != "" {
+		return s.damaged(&h, loc, reason, nil)
 	}
 	return nil
 }

@@ -68,7 +68,22 @@ func (s *Store) readRecord(h *merkle.Hash, loc Location, dst []byte, fresh bool)
 
 // checkRecord compares a record with what the index says of it. It returns what is wrong, or "".
 func (s *Store) checkRecord(h *merkle.Hash, loc Location, record []byte, fresh bool) string {
-	got, length, err := parseRecordHeader(record)
+	if reason := checkHeader(h, loc, record); reason != "" {
+		return reason
+	}
+	if !fresh && s.seen.has(h, loc) {
+		return ""
+	}
+	if merkle.ContentHash(record[RecordHeader:]) != *h {
+		return "bytes do not match the hash"
+	}
+	s.seen.add(h, loc)
+	return ""
+}
+
+// checkHeader compares the header of a record alone.
+func checkHeader(h *merkle.Hash, loc Location, header []byte) string {
+	got, length, err := parseRecordHeader(header)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -76,12 +91,7 @@ func (s *Store) checkRecord(h *merkle.Hash, loc Location, record []byte, fresh b
 		return "record is of another content"
 	case length != loc.Length:
 		return "record has another length"
-	case !fresh && s.seen.has(h, loc):
-		return ""
-	case merkle.ContentHash(record[RecordHeader:]) != *h:
-		return "bytes do not match the hash"
 	}
-	s.seen.add(h, loc)
 	return ""
 }
 

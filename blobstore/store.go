@@ -120,9 +120,6 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Limit returns the size in bytes up to which PutFile puts a file into a pack.
-func (s *Store) Limit() int64 { return s.limit }
-
 func (s *Store) packPath(n uint32) string {
 	return filepath.Join(s.dir, packsDir, fmt.Sprintf("%08x.pack", n))
 }

@@ -90,6 +90,9 @@ func allocated(fn func()) uint64 {
 
 // TestMemoryDoesNotGrowWithTheFile stores, links, and verifies 200 MiB.
 func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 200 MiB")
+	}
 	s, tab := newStore(t), newTable()
 	b := begin(t, s, tab)
 	path := filepath.Join(filepath.Dir(s.dir), "source")
