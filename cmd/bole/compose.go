@@ -35,10 +35,13 @@ func compose(hash func(path string) (merkle.Hash, error), lists ...[]snapshot.Pa
 			continue
 		}
 		if unread(c) {
-			var err error
-			if c.New.Hash, err = hash(path); err != nil {
+			h, err := hash(path)
+			if err != nil {
 				return nil, err
 			}
+			now := *c.New // the caller's stays as it is
+			now.Hash = h
+			c.New = &now
 		}
 		if sameSide(c.Old, c.New) {
 			continue

@@ -76,7 +76,9 @@ func waitReady(r io.Reader, errOut io.Writer) (line string, ready bool) {
 	for {
 		line, err := br.ReadString('\n')
 		text, after, ready := strings.Cut(line, string(rune(readyMark)))
-		_, _ = io.WriteString(errOut, text) // standard error: there is nobody left to tell
+		if text != "" {
+			_, _ = io.WriteString(errOut, text) // standard error: there is nobody left to tell
+		}
 		if ready || err != nil {
 			return after, ready && err == nil
 		}

@@ -14,10 +14,26 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"bole/lmdbstore"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bole": main})
+	testscript.Main(m, map[string]func(){"bole": main, "again": again})
+}
+
+// again is a program that always meets its own process id in the database.
+func again() {
+	if os.Getenv(againEnv) != "" {
+		fmt.Println("child", os.Args[1:])
+		os.Exit(7)
+	}
+	a := newApp()
+	code, did := a.runAgain(fmt.Errorf("open: %w", lmdbstore.ErrSamePID))
+	if _, other := a.runAgain(errors.New("something else")); !did || other {
+		code = 99
+	}
+	os.Exit(code)
 }
 
 func TestScripts(t *testing.T) {
