@@ -49,8 +49,8 @@ func TestCase19MapFull(t *testing.T) {
 		}
 		refused["add"]++
 		checkMapFull(t, r, m, add, c1)
-		if add.maxRSS > 300*mib && os.Getenv("BOLE_RACE") == "" {
-			t.Errorf("add takes %d MiB", add.maxRSS/mib)
+		if add.usage.MaxRSS > 300*mib && os.Getenv("BOLE_RACE") == "" {
+			t.Errorf("add takes %d MiB", add.usage.MaxRSS/mib)
 		}
 	}
 	if refused["add"] == 0 {

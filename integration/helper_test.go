@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -38,17 +37,22 @@ func runHelper(name string, args []string) int {
 	return 0
 }
 
-// measure runs a command and writes its largest resident set in bytes to a file.
+// measure runs a command and writes what it took to a file.
 func measure(file string, args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
+	if err := cmd.Run(); cmd.ProcessState == nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
-	size := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss * 1024
-	if err := os.WriteFile(file, []byte(strconv.FormatInt(size, 10)), 0o644); err != nil {
+	// Linux counts memory in KiB and blocks of 512 bytes here.
+	ru := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	text, err := json.Marshal(usage{MaxRSS: ru.Maxrss * 1024, Read: ru.Inblock * 512, Written: ru.Oublock * 512})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}

@@ -62,7 +62,7 @@ func (r *repo) runIn(dir string, args ...string) result {
 	return run(r.t, c)
 }
 
-// measured runs a bole command and measures its memory.
+// measured runs a bole command and measures what it takes.
 func (r *repo) measured(args ...string) result {
 	r.t.Helper()
 	return run(r.t, command{args: append([]string{boleBin, "-C", r.dir}, args...), env: r.env, measure: true})

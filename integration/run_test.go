@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,8 +22,15 @@ type result struct {
 	stderr string
 	code   int            // exit code, -1 when ended by a signal
 	signal syscall.Signal // the signal that ended it, else 0
-	maxRSS int64          // largest resident set in bytes, when asked for
+	usage  usage          // when asked for
 	took   time.Duration
+}
+
+// usage is what a measured command took.
+type usage struct {
+	MaxRSS  int64 // largest resident set, bytes
+	Read    int64 // bytes that came from disks
+	Written int64 // bytes on their way to disks
 }
 
 func (r result) String() string {
@@ -49,7 +55,7 @@ type command struct {
 	env   []string // added to a small fixed environment
 	stdin string
 	limit time.Duration // 0: two minutes
-	// measure asks for maxRSS. The command is then a child of a small helper:
+	// measure asks for usage. The command is then a child of a small helper:
 	// a direct child would be charged with this process's memory, which it
 	// shares until it runs its own program.
 	measure bool
@@ -72,11 +78,11 @@ func run(t testing.TB, c command) result {
 	if c.limit == 0 {
 		c.limit = 2 * time.Minute
 	}
-	sizeFile := ""
+	usageFile := ""
 	if c.measure {
-		sizeFile = filepath.Join(scratch(t), "rss")
+		usageFile = filepath.Join(scratch(t), "usage")
 		c.env = append(append([]string(nil), c.env...), helperEnv+"=measure")
-		c.args = append([]string{testBin, sizeFile}, c.args...)
+		c.args = append([]string{testBin, usageFile}, c.args...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 	defer cancel()
@@ -105,8 +111,7 @@ func run(t testing.TB, c command) result {
 	}
 	if c.measure {
 		res.args = c.args[2:]
-		res.maxRSS, err = strconv.ParseInt(read(t, sizeFile), 10, 64)
-		ok(t, err)
+		res.usage = parseJSON[usage](t, read(t, usageFile))
 	}
 	if errors.Is(err, exec.ErrWaitDelay) {
 		t.Errorf("a process that stays holds the caller's output open: %v", res)

@@ -26,10 +26,10 @@ func lean(t testing.TB, res result, limit int64) {
 	if os.Getenv("BOLE_RACE") == "1" {
 		return
 	}
-	if res.maxRSS > limit {
-		t.Errorf("%v takes %.1f MiB, at most %d MiB wanted", res.args[1:], float64(res.maxRSS)/mib, limit/mib)
+	if res.usage.MaxRSS > limit {
+		t.Errorf("%v takes %.1f MiB, at most %d MiB wanted", res.args[1:], float64(res.usage.MaxRSS)/mib, limit/mib)
 	}
-	t.Logf("%v: %.1f MiB", res.args[3:], float64(res.maxRSS)/mib)
+	t.Logf("%v: %.1f MiB", res.args[3:], float64(res.usage.MaxRSS)/mib)
 }
 
 // benchRepo makes the benchmark tree in a new repository, not yet added.
@@ -43,7 +43,7 @@ func benchRepo(t testing.TB) *repo {
 
 // The first commit of the benchmark tree, in counts: transactions, barriers,
 // bytes, memory; then what reading it costs the daemon.
-func TestBenchmarkTree(t *testing.T) {
+func TestTreeOfFiftyThousandFiles(t *testing.T) {
 	r := benchRepo(t)
 	contentsBefore := blocks(t, r.path(".bole"))
 	add := r.measured("add", ".")
