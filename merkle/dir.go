@@ -1,8 +1,8 @@
 package merkle
 
 // Dir reads one directory: a search tree of nodes sorted by the bytes of the
-// names. It is a value of a few words and may be copied; it is valid as long
-// as the bytes of its Reader.
+// names. It is a small value and may be copied; it is valid as long as the bytes
+// that its Reader lends.
 type Dir struct {
 	r    Reader
 	root node

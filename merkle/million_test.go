@@ -2,6 +2,7 @@ package merkle
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -216,22 +217,66 @@ func fixedName(buf *[64]byte, i int) []byte {
 	return name
 }
 
-// TestApplyMemoryDoesNotGrow builds directories of two sizes and compares what
-// is allocated in all, which bounds what is held at any time.
+// TestApplyMemoryDoesNotGrow adds up what is allocated for directories of two
+// sizes, which bounds what is held at any time: for building them, for changing
+// every file, and for removing all.
 func TestApplyMemoryDoesNotGrow(t *testing.T) {
-	build := func(n int) uint64 {
+	allocated := func(r Reader, base Hash, changes iter.Seq2[Change, error]) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, _, err := Apply(NewMemStore(), discard{}, Hash{}, numberedFiles(n)); err != nil {
+		if _, _, err := Apply(r, discard{}, base, changes); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	build(1000)
-	small, large := build(20_000), build(200_000)
-	t.Logf("allocated for 20,000 names %d bytes, for 200,000 %d", small, large)
-	if large > 1<<20 {
-		t.Errorf("%d bytes allocated, the limit is 1 MiB", large)
+	for _, n := range []int{1000, 20_000, 200_000} {
+		r := &trusting{nodes: map[Hash][]byte{}}
+		h, _, err := Apply(r, r, Hash{}, numberedFiles(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, sum := range map[string]uint64{
+			"building": allocated(r, Hash{}, numberedFiles(n)),
+			"changing": allocated(r, h, changed(numberedFiles(n), func(c *Change) { c.Entry.Mtime++ })),
+			"removing": allocated(r, h, changed(numberedFiles(n), func(c *Change) { c.Op = OpRemove })),
+		} {
+			t.Logf("%s %d files allocates %d bytes in all", what, n, sum)
+			if sum > 1<<20 {
+				t.Errorf("%s %d files allocates %d bytes, the limit is 1 MiB", what, n, sum)
+			}
+		}
+	}
+}
+
+// changed gives changes after fn.
+func changed(changes iter.Seq2[Change, error], fn func(*Change)) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for c, err := range changes {
+			fn(&c)
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestMillionEditWithoutEffectReadsOnePath reads no more than leads to the
+// entry, and writes nothing.
+func TestMillionEditWithoutEffectReadsOnePath(t *testing.T) {
+	m := theMillion()
+	for i := 0; i < m.n; i += m.n / 50 {
+		var w counting
+		m.r.reads = 0
+		c := setFile(fmt.Sprintf(millionFormat, i), "x")
+		if i%3 == 0 {
+			c = remove(fmt.Sprintf(millionFormat+"!", i))
+		}
+		if h, _, err := Apply(m.r, &w, m.h, asGiven([]Change{c})); err != nil || h != m.h || w.nodes != 0 {
+			t.Fatalf("%q: %s, %v, %d nodes written", c.Path, h, err, w.nodes)
+		}
+		if m.r.reads > 4 {
+			t.Errorf("%q: %d nodes read", c.Path, m.r.reads)
+		}
 	}
 }
