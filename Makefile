@@ -8,7 +8,6 @@
 # make crash    the long kill and full-disk loops
 # make scale    large trees and large files, each figure beside its limit
 # make bench    times and ratios, each beside its limit
-# make suites   all of the above but the demo
 # make install  the binary into PREFIX/bin
 
 PREFIX   ?= /usr/local
@@ -24,7 +23,7 @@ TAGS     := crash,scale,bench
 # gcc warns about deliberate fall-through in LMDB's C code on every build.
 export CGO_CFLAGS := -O2 -g -Wno-implicit-fallthrough
 
-.PHONY: all build demo test race single check fuzz crash scale bench suites install clean
+.PHONY: all build demo test race single check fuzz crash scale bench  install clean
 
 all: build
 
