@@ -23,7 +23,7 @@ TAGS     := crash,scale,bench
 # gcc warns about deliberate fall-through in LMDB's C code on every build.
 export CGO_CFLAGS := -O2 -g -Wno-implicit-fallthrough
 
-.PHONY: all build demo test race single check fuzz crash scale bench  install clean
+.PHONY: all build demo test race single check fuzz crash scale bench install clean
 
 all: build
 
@@ -64,8 +64,6 @@ scale: build
 
 bench: build
 	BOLE_BIN=$(CURDIR)/bin/bole go test -count=1 -v -tags bench -timeout 2h -run '^TestBench' ./integration
-
-suites: check test race single crash fuzz scale bench
 
 install: build
 	install -D -m 0755 bin/bole $(DESTDIR)$(PREFIX)/bin/bole
