@@ -65,7 +65,7 @@ type AddOptions struct {
 	Skipped  func(Problem)
 }
 
-// AddResult counts paths, and the bytes that were read.
+// AddResult counts paths, and the bytes of files that were read.
 type AddResult struct{ Added, Modified, Deleted, Unchanged, Bytes uint64 }
 
 // Add brings the stage up to the working directory: contents are stored, and
@@ -110,8 +110,9 @@ type adder struct {
 	added, modified, deleted, same, bytes, files, linkedBytes atomic.Uint64
 	plan                                                      Plan
 
-	mu       sync.Mutex // callbacks and problems
+	mu       sync.Mutex // callbacks, and what one scan finds fault with:
 	problems []Problem
+	skipped  []Problem
 	ignored  []string
 }
 
@@ -119,14 +120,16 @@ func (a *adder) run(ctx context.Context) (res AddResult, err error) {
 	work, err := a.makePlan(ctx)
 	if err != nil || !work {
 		res.Unchanged = a.same.Load()
+		a.tellSkipped()
 		return res, err
 	}
 	if a.o.Plan != nil {
 		a.o.Plan(a.plan)
 	}
 	a.same.Store(0)
-	a.problems = nil
-	if a.rec, err = a.repo.newRecorder(a.led); err != nil {
+	if a.o.DryRun {
+		a.rec = &recorder{led: a.led}
+	} else if a.rec, err = a.repo.newRecorder(a.led); err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, a.rec.close()) }()
@@ -139,6 +142,7 @@ func (a *adder) run(ctx context.Context) (res AddResult, err error) {
 	}
 	res = AddResult{Added: a.added.Load(), Modified: a.modified.Load(), Deleted: a.deleted.Load(),
 		Unchanged: a.same.Load(), Bytes: a.bytes.Load()}
+	a.tellSkipped()
 	return res, a.complaint(want)
 }
 
@@ -148,15 +152,9 @@ func (a *adder) scan(ctx context.Context, v visitor, want *wanted) error {
 	if err != nil {
 		return err
 	}
-	s.force, s.failed = a.o.Force, a.failed
-	s.skipped = func(p Problem) {
-		if _, planning := v.(*planner); a.o.Skipped != nil && !planning {
-			a.mu.Lock()
-			a.o.Skipped(p)
-			a.mu.Unlock()
-		}
-	}
+	s.force, s.failed, s.skipped, s.outside = a.o.Force, a.failed, a.skip, a.top != a.repo.root
 	a.s = s
+	a.problems, a.skipped, a.ignored = nil, nil, nil
 	return errors.Join(s.run(want, a.wt.root, a.wt.index, a.wt.rootOp, a.wt.stat), s.close())
 }
 
@@ -176,41 +174,76 @@ func (a *adder) complaint(want *wanted) error {
 }
 
 func (a *adder) failed(path string, err error) {
+	if path == "" {
+		path = "."
+	}
 	a.mu.Lock()
 	a.problems = append(a.problems, Problem{path, err.Error()})
 	a.mu.Unlock()
 }
 
-func (a *adder) unchanged(n int) { a.same.Add(uint64(n)) }
-
-// ignoredName complains only about a name that was asked for.
-func (a *adder) ignoredName(path string, _ bool) {
+// skip notes what takes no part. Who asks for it by name, or for something in
+// it, gets an error instead.
+func (a *adder) skip(p Problem) {
+	if a.asked(p.Path) {
+		a.failed(p.Path, errors.New(p.Reason))
+		return
+	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, p := range a.o.Paths {
-		if p == path {
-			a.ignored = append(a.ignored, path)
+	a.skipped = append(a.skipped, p)
+	a.mu.Unlock()
+}
+
+func (a *adder) tellSkipped() {
+	sort.Slice(a.skipped, func(i, j int) bool { return a.skipped[i].Path < a.skipped[j].Path })
+	for _, p := range a.skipped {
+		if a.o.Skipped != nil {
+			a.o.Skipped(p)
 		}
 	}
 }
 
+// asked says whether a path was asked for by name, or something below it.
+func (a *adder) asked(path string) bool {
+	for _, p := range a.o.Paths {
+		if rest, ok := strings.CutPrefix(p, path); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *adder) unchanged(n int) { a.same.Add(uint64(n)) }
+
+// ignoredName complains about a name that was asked for, and in an import,
+// where nobody looks at the source again, notes all.
+func (a *adder) ignoredName(path string, _ bool) {
+	switch {
+	case a.asked(path):
+		a.mu.Lock()
+		a.ignored = append(a.ignored, path)
+		a.mu.Unlock()
+	case a.s.outside:
+		a.skip(Problem{path, "left out by an ignore pattern"})
+	}
+}
+
 // begin records a directory that the index does not have before anything in it.
-func (a *adder) begin(t *dirTask) error {
+func (a *adder) begin(t *dirTask) (bool, error) {
 	if t.self.indexKind() == merkle.KindDir {
-		return nil
+		return true, nil
 	}
-	if t.self.op != 0 || t.self.base != nil {
-		a.rec.dropBelow(t.path) // what was left of another directory here
-	}
+	a.rec.clearBelow(t.path) // what a killed run may have left of another directory here
 	e, err := a.dirEntry(t)
 	if err != nil {
-		return err
+		a.failed(t.path, err)
+		return false, nil
 	}
 	a.putDir(t, e)
 	if t.path != "" {
 		a.changed(t.path, t.self.index, &e)
 	}
-	return nil
+	return true, a.rec.stored(0)
 }
 
 // dirEntry is a directory's own metadata as it is now.
@@ -218,7 +251,7 @@ func (a *adder) dirEntry(t *dirTask) (merkle.Entry, error) {
 	st := &t.self.st
 	e := merkle.Entry{Kind: merkle.KindDir, Perm: st.perm, Mtime: st.mtime}
 	if st.farTime {
-		return e, fmt.Errorf("%q: its time of change does not lie between 1677 and 2262", t.path)
+		return e, errFarTime
 	}
 	if t.self.rec != nil && t.self.rec.proves(st) {
 		e.Attrs = t.self.rec.attrs
@@ -227,7 +260,7 @@ func (a *adder) dirEntry(t *dirTask) (merkle.Entry, error) {
 	now := coarseNow()
 	h, b, err := encodeFileAttrs(t.fd)
 	if err != nil {
-		return e, fmt.Errorf("%q: %w", t.path, err)
+		return e, err
 	}
 	if !h.IsZero() {
 		a.rec.putNode(h, b)
@@ -244,48 +277,54 @@ func (a *adder) putDir(t *dirTask, e merkle.Entry) {
 		rec.op = stageFresh
 	}
 	t.mu.Lock()
-	t.marked = true
-	t.mu.Unlock()
+	defer t.mu.Unlock()
 	if t.parent != nil {
 		a.mark(t.parent)
 	}
 	a.rec.putStage(t.path, rec)
+	t.marked = true
 }
 
-// mark makes the stage lead to a directory's records.
+// mark makes the stage lead to a directory's records. It returns when the
+// record is with the recorder: a checkpoint that takes what is put afterwards
+// takes this one too, or has taken it.
 func (a *adder) mark(t *dirTask) {
 	t.mu.Lock()
-	done := t.marked
-	t.marked = true
-	t.mu.Unlock()
-	if done {
+	defer t.mu.Unlock()
+	if t.marked {
 		return
 	}
 	if t.parent != nil {
 		a.mark(t.parent)
 	}
 	a.rec.putStage(t.path, stageRecord{op: stageInside})
+	t.marked = true
 }
 
-// done looks at the directory itself once its names are known: a new mtime
-// counts only when names came or went.
+// done looks at the directory itself once its names are known. A new mtime
+// counts only when a name in it was recorded, and a new mode only when the
+// whole directory was asked for.
 func (a *adder) done(t *dirTask) error {
 	if t.self.indexKind() != merkle.KindDir {
 		return nil // begin recorded it
 	}
 	e, err := a.dirEntry(t)
 	if err != nil {
-		return err
+		a.failed(t.path, err)
+		return nil
 	}
 	old := t.self.index
+	if !t.want.all {
+		e.Perm, e.Attrs = old.Perm, old.Attrs
+	}
 	moved := e.Perm != old.Perm || e.Attrs != old.Attrs
-	if moved || t.structural > 0 && e.Mtime != old.Mtime {
+	if moved || t.touched && e.Mtime != old.Mtime {
 		a.putDir(t, e)
 	}
 	if moved && t.path != "" {
 		a.changed(t.path, old, &e)
 	}
-	return nil
+	return a.rec.stored(0)
 }
 
 // changed counts a recorded path and tells the caller.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync/atomic"
 
@@ -62,7 +63,7 @@ func (a *adder) item(t *dirTask, it *item) error {
 	path := joinPath(t.path, it.name)
 	if !it.present {
 		a.remove(t, it, path)
-		return nil
+		return a.rec.stored(0)
 	}
 	e, ok, err := a.read(t, it, path)
 	if err != nil || !ok {
@@ -78,17 +79,15 @@ func (a *adder) remove(t *dirTask, it *item, path string) {
 	if a.keep {
 		return
 	}
+	wasDir := it.indexKind() == merkle.KindDir
 	if it.base != nil {
 		a.mark(t)
-		a.rec.putStage(path, stageRecord{op: stageRemoved})
+		a.rec.replaceStage(path, &stageRecord{op: stageRemoved}, wasDir)
 	} else {
-		a.rec.removeStage(path)
+		a.rec.replaceStage(path, nil, wasDir)
 	}
 	a.rec.removeStat(path)
-	if it.indexKind() == merkle.KindDir {
-		a.rec.dropBelow(path)
-	}
-	t.addStructural()
+	t.touch()
 	a.changed(path, it.index, nil)
 }
 
@@ -98,19 +97,14 @@ func (a *adder) record(t *dirTask, it *item, path string, e *merkle.Entry) {
 		a.same.Add(1)
 		return
 	}
-	switch {
-	case it.base != nil && sameData(it.base, e):
-		a.rec.removeStage(path)
-	default:
+	wasDir := it.indexKind() == merkle.KindDir
+	if it.base != nil && sameData(it.base, e) {
+		a.rec.replaceStage(path, nil, wasDir)
+	} else {
 		a.mark(t)
-		a.rec.putStage(path, stageRecord{op: stageEntry, entry: *e})
+		a.rec.replaceStage(path, &stageRecord{op: stageEntry, entry: *e}, wasDir)
 	}
-	if it.indexKind() == merkle.KindDir {
-		a.rec.dropBelow(path)
-	}
-	if it.indexKind() != e.Kind {
-		t.addStructural()
-	}
+	t.touch()
 	a.changed(path, it.index, e)
 }
 
@@ -140,7 +134,8 @@ func (a *adder) read(t *dirTask, it *item, path string) (merkle.Entry, bool, err
 	defer f.Close()
 	e, err := a.readFile(f, path)
 	switch {
-	case errors.Is(err, blobstore.ErrChanged), errors.Is(err, blobstore.ErrNotRegular), errors.Is(err, errAttrs):
+	case errors.Is(err, blobstore.ErrChanged), errors.Is(err, blobstore.ErrNotRegular), errors.Is(err, errAttrs),
+		isReadFault(err, path):
 		a.failed(path, err)
 		return e, false, nil
 	case err != nil:
@@ -162,6 +157,12 @@ func (a *adder) known(it *item) (merkle.Entry, bool, error) {
 
 var errAttrs = errors.New("its attributes could not be read")
 
+// isReadFault tells a source that cannot be read from a store that cannot be written.
+func isReadFault(err error, path string) bool {
+	var pe *fs.PathError
+	return errors.As(err, &pe) && pe.Op == "read" && pe.Path == path
+}
+
 // readFile stores an open file with its attributes and notes what it looked
 // like. The clock is read before the content: a change after that shows.
 func (a *adder) readFile(f *os.File, path string) (e merkle.Entry, err error) {
@@ -172,9 +173,12 @@ func (a *adder) readFile(f *os.File, path string) (e merkle.Entry, err error) {
 		return e, fmt.Errorf("stat %s: %w", path, err)
 	}
 	var linked bool
-	if a.link {
+	switch {
+	case a.o.DryRun:
+		e.Hash, err = hashOpen(a.s.ctx, f)
+	case a.link:
 		e.Hash, _, linked, err = a.rec.batch.LinkFile(f, path)
-	} else {
+	default:
 		e.Hash, _, err = a.rec.batch.PutFile(f, path)
 	}
 	if err != nil {
@@ -208,6 +212,10 @@ func (a *adder) link2entry(it *item) (merkle.Entry, error) {
 	e := merkle.Entry{Kind: merkle.KindSymlink, Perm: 0o777, Size: uint64(len(it.target)), Mtime: it.st.mtime}
 	if len(it.target) <= merkle.InlineTarget {
 		e.Target = it.target
+		return e, nil
+	}
+	if a.o.DryRun {
+		e.Hash = merkle.ContentHash(it.target)
 		return e, nil
 	}
 	var err error
@@ -248,11 +256,11 @@ func (a *adder) makePlan(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-func (p *planner) begin(t *dirTask) error {
+func (p *planner) begin(t *dirTask) (bool, error) {
 	if t.self.indexKind() != merkle.KindDir {
 		p.work.Store(true)
 	}
-	return nil
+	return true, nil
 }
 
 func (p *planner) items(t *dirTask, items []item) error {
@@ -271,8 +279,7 @@ func (p *planner) unchanged(n int) { p.a.same.Add(uint64(n)) }
 
 func (p *planner) done(t *dirTask) error {
 	rec, old, st := t.self.rec, t.self.index, &t.self.st
-	if rec == nil || !rec.proves(st) || old == nil || old.Perm != st.perm || old.Attrs != rec.attrs ||
-		t.structural > 0 && old.Mtime != st.mtime {
+	if t.want.all && (rec == nil || !rec.proves(st) || old == nil || old.Perm != st.perm || old.Attrs != rec.attrs) {
 		p.work.Store(true)
 	}
 	return nil

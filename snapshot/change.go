@@ -126,16 +126,36 @@ func sameMeta(a, b *merkle.Entry) bool {
 	return sameData(a, b)
 }
 
-// DiffStaged calls fn for each path that the next commit would change, in path order.
+// DiffStaged calls fn for each path that the next commit would change; the root
+// folder's own mode or attributes are the path ".". A directory comes before
+// what is in it.
 func (r *Repo) DiffStaged(fn func(PathChange) error) error {
-	wt, err := r.worktree()
-	if err != nil {
-		return err
+	if r.Bare() {
+		return ErrBare
 	}
+	led := worktreeLedger()
 	return r.db.View(func(rd *lmdbstore.Reader) error {
-		d := stagedDiff{rd: rd, led: worktreeLedger(), fn: fn}
+		wt, err := readWorktree(rd, led)
+		if err != nil {
+			return err
+		}
+		if wt.root != nil && !sameMeta(wt.root, wt.index) {
+			if err := fn(PathChange{Path: ".", Kind: Modified, Old: cloned(wt.root), New: cloned(wt.index)}); err != nil {
+				return err
+			}
+		}
+		d := stagedDiff{rd: rd, led: led, fn: fn}
 		return d.dir("", wt.root, false)
 	})
+}
+
+// changesSomething says whether the stage changes anything but times.
+func (r *Repo) changesSomething() (bool, error) {
+	err := r.DiffStaged(func(PathChange) error { return errStopped })
+	if errors.Is(err, errStopped) {
+		return true, nil
+	}
+	return false, err
 }
 
 // stagedDiff compares the stage with the base below it.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"bole/lmdbstore"
@@ -103,6 +106,8 @@ type mover struct {
 
 	look      *looker // compares what is on disk
 	out       *writeOut
+	folds     foldCheck
+	becomes   string // the last path where a directory takes the place of a file
 	conflicts []string
 	extra     []string // paths to restore beside the difference, with Force
 	settled   []string // stage records that the target makes void
@@ -113,148 +118,77 @@ func (m *mover) run() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.look.close()) }()
-	if err := m.repo.checkFolding(m.ctx, m.target); err != nil {
+	if err := m.repo.removeScratch(); err != nil {
 		return err
 	}
-	if m.o.Force {
-		err = m.gatherUnsaved()
-	} else {
-		err = m.findConflicts()
+	if m.folds, err = m.repo.newFoldCheck(m.ctx, m.target); err != nil {
+		return err
 	}
-	if err != nil {
+	defer func() { err = errors.Join(err, m.folds.close()) }()
+	if err := m.findConflicts(); err != nil {
 		return err
 	}
 	if len(m.conflicts) > 0 {
-		return &ConflictError{m.conflicts}
+		slices.Sort(m.conflicts)
+		return &ConflictError{slices.Compact(m.conflicts)}
 	}
 	if m.out, err = newWriteOut(m.ctx, m.repo, m.look, m.o); err != nil {
 		return err
 	}
-	return errors.Join(m.write(), m.out.close())
+	return m.out.close(m.write())
+}
+
+// removeScratch removes what killed checkouts left. The caller holds worktree.lock.
+func (r *Repo) removeScratch() error {
+	for _, pattern := range []string{checkoutScratch, foldScratch} {
+		left, err := filepath.Glob(filepath.Join(r.file("tmp"), pattern))
+		if err != nil {
+			return fmt.Errorf("look for scratch folders: %w", err)
+		}
+		for _, dir := range left {
+			if err := os.RemoveAll(dir); err != nil {
+				return fmt.Errorf("remove scratch folder: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // diff calls fn for what differs between the working directory's base and the
-// target, with clones; no read transaction is held while fn runs a file through.
+// target, in path order, with clones.
 func (m *mover) diff(fn func(path string, old, now *merkle.Entry) error) error {
-	return m.repo.View(func(rd merkle.Reader) error {
-		var base merkle.Hash
-		if m.wt.root != nil {
-			base = m.wt.root.Hash
-		}
-		return merkle.Diff(rd, base, m.target.Hash, func(d merkle.DiffEntry) error {
-			if err := m.ctx.Err(); err != nil {
-				return err
-			}
-			return fn(string(d.Path), d.Old, d.New)
-		})
-	})
+	return m.repo.eachDifference(m.ctx, "", dirHash(m.wt.root), m.target.Hash, fn)
 }
 
-// findConflicts compares disk and stage with both trees before anything is written.
-func (m *mover) findConflicts() error {
-	err := m.diff(func(path string, old, now *merkle.Entry) error {
-		ok, err := m.look.mayReplace(path, old, now)
-		if err == nil && !ok {
-			m.conflicts = append(m.conflicts, path)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return m.repo.db.View(func(rd *lmdbstore.Reader) error {
-		return m.led.eachStaged(rd, "", "", func(path string, rec stageRecord) error {
-			return m.staged(rd, path, rec)
-		})
-	})
-}
-
-// staged decides about one record: kept where both trees agree, void where the
-// target already has it, a conflict otherwise.
-func (m *mover) staged(rd *lmdbstore.Reader, path string, rec stageRecord) error {
-	old, err := entryAt(rd, m.wt.root, path)
-	if err != nil {
-		return err
-	}
-	now, err := entryAt(rd, m.target, path)
-	if err != nil {
-		return err
-	}
-	dir, _ := splitPath(path)
-	parent, err := entryAt(rd, m.target, dir)
-	if err != nil {
-		return err
-	}
-	e, ok := rec.over(old)
-	switch {
-	case rec.op == stageInside:
-		if now == nil || now.Kind != merkle.KindDir {
-			m.conflicts = append(m.conflicts, path)
-		}
-	case ok && now != nil && sameMeta(&e, now), !ok && now == nil:
-		m.settled = append(m.settled, path)
-	case (old == nil) != (now == nil) || old != nil && !sameMeta(old, now):
-		m.conflicts = append(m.conflicts, path)
-	case (parent == nil || parent.Kind != merkle.KindDir) && old != nil:
-		m.conflicts = append(m.conflicts, path)
-	}
-	return nil
-}
-
-// entryAt is the entry of a path below a root entry, nil when it is not there.
-func entryAt(rd merkle.Reader, root *merkle.Entry, path string) (*merkle.Entry, error) {
-	if root == nil {
-		return nil, nil
-	}
-	e, err := lookup(rd, *root, path)
-	if errors.Is(err, ErrNoPath) {
-		return nil, nil
-	}
-	return &e, err
-}
-
-// gatherUnsaved lists what --force throws away, so that it is restored even
-// where the two commits agree.
-func (m *mover) gatherUnsaved() error {
-	st, err := m.repo.Status(m.ctx, StatusOptions{})
-	if err != nil && !errors.Is(err, ErrUnreadable) {
-		return err
-	}
-	for _, c := range append(st.Unstaged, st.Staged...) {
-		if c.Path != "." {
-			m.extra = append(m.extra, c.Path)
-		}
-	}
-	return nil
-}
-
-// write brings the disk to the target.
+// write brings the disk to the target: first what goes, so that names are free
+// for what comes.
 func (m *mover) write() error {
-	err := m.diff(func(path string, old, now *merkle.Entry) error {
-		return m.out.replace(path, old, now)
-	})
-	if err != nil {
+	if err := m.diff(m.out.remove); err != nil {
 		return err
 	}
-	err = m.repo.View(func(rd merkle.Reader) error {
-		for _, path := range m.extra {
-			now, err := entryAt(rd, m.target, path)
-			if err == nil {
-				err = m.out.restore(path, now)
-			}
-			if err != nil {
-				return err
-			}
+	if err := m.diff(m.out.create); err != nil {
+		return err
+	}
+	for _, path := range m.extra {
+		m.out.busy.Wait() // a path may be named twice, by itself and by what it lies in
+		var now *merkle.Entry
+		err := m.repo.View(func(rd merkle.Reader) (err error) {
+			now, err = entryAt(rd, m.target, path)
+			return err
+		})
+		if err == nil {
+			err = m.out.restore(path, now)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
-	return m.out.settle(m.target)
+	return m.out.settle(m.wt.root, m.target)
 }
 
-// finish moves HEAD and the base in one transaction, when all files are in place.
+// finish moves HEAD and the base in one transaction, when all files are in
+// place. A branch that has moved on meanwhile leaves the working directory
+// behind it, one that is gone leaves HEAD on no branch.
 func (m *mover) finish(w *lmdbstore.Writer, head Head) error {
 	if m.o.Force {
 		if err := w.Drop(m.led.stage); err != nil {
@@ -271,14 +205,26 @@ func (m *mover) finish(w *lmdbstore.Writer, head Head) error {
 		if err != nil {
 			return err
 		}
-		if now != head.Commit {
-			return fmt.Errorf("branch %s: %w; run the command again", head.Branch, ErrRefMoved)
+		if now.IsZero() {
+			head.Branch = ""
 		}
 	}
 	if err := setHead(w, head); err != nil {
 		return err
 	}
 	return setBase(w, head.Commit)
+}
+
+// entryAt is the entry of a path below a root entry, nil when it is not there.
+func entryAt(rd merkle.Reader, root *merkle.Entry, path string) (*merkle.Entry, error) {
+	if root == nil {
+		return nil, nil
+	}
+	e, err := lookup(rd, *root, path)
+	if errors.Is(err, ErrNoPath) {
+		return nil, nil
+	}
+	return &e, err
 }
 
 // parentPath is the folder of a path; "" for names in the root.

@@ -54,6 +54,12 @@ func (r *Repo) Commit(ctx context.Context, q Request) (id merkle.Hash, c *merkle
 		return id, nil, err
 	}
 	defer func() { err = errors.Join(err, gc.close()) }()
+	if q.Meta.Committer == (merkle.Signature{}) {
+		q.Meta.Committer = r.Identity()
+	}
+	if q.Meta.Author == (merkle.Signature{}) {
+		q.Meta.Author = q.Meta.Committer
+	}
 	err = r.db.View(func(rd *lmdbstore.Reader) error {
 		return r.db.Update(func(w *lmdbstore.Writer) error {
 			if q.Pages > 0 {
@@ -74,7 +80,7 @@ func (r *Repo) commit(ctx context.Context, rd *lmdbstore.Reader, w *lmdbstore.Wr
 	if err != nil {
 		return id, nil, err
 	}
-	c, parent, err := r.newCommit(rd, q)
+	c, parent, err := newCommit(rd, q)
 	if err != nil {
 		return id, nil, err
 	}
@@ -121,7 +127,7 @@ func commitRef(t tableReader, q Request) (string, error) {
 	return ref, nil
 }
 
-func (r *Repo) newCommit(rd merkle.Reader, q Request) (c, parent *merkle.Commit, err error) {
+func newCommit(rd merkle.Reader, q Request) (c, parent *merkle.Commit, err error) {
 	parent = &merkle.Commit{RootPerm: 0o755}
 	c = &merkle.Commit{Message: q.Meta.Message, Author: q.Meta.Author, Committer: q.Meta.Committer, Fields: q.Meta.Fields}
 	if !q.Parent.IsZero() {
@@ -135,13 +141,6 @@ func (r *Repo) newCommit(rd merkle.Reader, q Request) (c, parent *merkle.Commit,
 		root = *q.Root
 	}
 	c.RootPerm, c.RootMtime, c.RootAttrs = root.Perm, root.Mtime, root.Attrs
-	now := r.Identity()
-	if c.Committer == (merkle.Signature{}) {
-		c.Committer = now
-	}
-	if c.Author == (merkle.Signature{}) {
-		c.Author = c.Committer
-	}
 	return c, parent, nil
 }
 

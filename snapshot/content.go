@@ -61,14 +61,22 @@ func (r *Repo) ReadContent(h merkle.Hash, dst []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Release()
-	b := make([]byte, loc.Length)
-	if _, err := f.File().ReadAt(b, 0); err != nil && !(errors.Is(err, io.EOF) && len(b) == 0) {
+	if fi, err := f.File().Stat(); err != nil {
+		return nil, fmt.Errorf("read content %s: %w", h, err)
+	} else if uint64(fi.Size()) != loc.Length {
+		return nil, fmt.Errorf("content %s: %w: its file has %d bytes, the index says %d", h, ErrDamaged, fi.Size(), loc.Length)
+	}
+	if dst = dst[:0]; uint64(cap(dst)) < loc.Length {
+		dst = make([]byte, 0, loc.Length)
+	}
+	dst = dst[:loc.Length]
+	if n, err := f.File().ReadAt(dst, 0); n < len(dst) {
 		return nil, fmt.Errorf("read content %s: %w", h, err)
 	}
-	if merkle.ContentHash(b) != h {
+	if merkle.ContentHash(dst) != h {
 		return nil, fmt.Errorf("content %s: %w", h, ErrDamaged)
 	}
-	return b, nil
+	return dst, nil
 }
 
 // Content is an open content. Release it; its bytes stay readable until then.

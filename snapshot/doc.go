@@ -7,8 +7,8 @@
 // never prints and never logs; what a caller should know comes back as a
 // value, an error, or through a callback of the options.
 //
-// Lock order: worktree.lock, then gc.lock (shared), then the flocks of packs,
-// then LMDB's writer. A reader (View) may be opened at any point and is never
+// Lock order: worktree.lock or import.lock, then gc.lock (shared), then the
+// flocks of packs, then LMDB's writer. A reader (View) may be opened at any point and is never
 // held while a content is read or hashed. All locks are flocks or LMDB's
 // robust mutex, so a killed process leaves none behind.
 //

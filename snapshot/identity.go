@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"net/mail"
 	"os"
 	"os/user"
 	"strings"
@@ -36,16 +35,34 @@ func (r *Repo) Identity() merkle.Signature {
 	}
 	name = first(name, os.Getenv("BOLE_USER_NAME"), account)
 	email = first(email, os.Getenv("BOLE_USER_EMAIL"), account+"@"+host)
-	return signatureAt(name, email, time.Now())
+	return signatureAt(crudless(name), crudless(email), time.Now())
 }
 
-// ParseIdentity reads "Name <mail@host>" and dates it now.
+// crudless leaves out the bytes that a signature cannot hold, as git does with
+// names that come from the account's record.
+func crudless(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(signatureBad, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// signatureBad are the bytes that would make a "Name <mail>" ambiguous.
+const signatureBad = "\x00\n<>"
+
+// ParseIdentity reads "Name <mail@host>" and dates it now. Neither may be empty
+// or hold a NUL, a newline, '<' or '>'.
 func ParseIdentity(s string) (merkle.Signature, error) {
-	a, err := mail.ParseAddress(s)
-	if err != nil || a.Name == "" {
+	name, rest, open := strings.Cut(s, "<")
+	email, after, closed := strings.Cut(rest, ">")
+	name, email = strings.TrimSpace(name), strings.TrimSpace(email)
+	if !open || !closed || name == "" || email == "" || strings.TrimSpace(after) != "" ||
+		strings.ContainsAny(name+email, signatureBad) {
 		return merkle.Signature{}, fmt.Errorf("author %q: %w", s, ErrIdentity)
 	}
-	return signatureAt(a.Name, a.Address, time.Now()), nil
+	return signatureAt(name, email, time.Now()), nil
 }
 
 func signatureAt(name, email string, t time.Time) merkle.Signature {

@@ -47,23 +47,42 @@ func NewLeaseID() string {
 }
 
 // RunDir holds leases, sockets and logs: .bole/run, or the user's runtime
-// folder when the repository's disk is read-only.
-func (r *Repo) RunDir() (string, error) { return runDir(r.root) }
-
-func runDir(root string) (string, error) {
-	dir := filepath.Join(root, DirName, "run")
-	if err := unix.Access(dir, unix.W_OK); err == nil {
+// folder where that cannot be written, as on a read-only disk.
+func (r *Repo) RunDir() (string, error) {
+	dir := repoRunDir(r.root)
+	if unix.Access(dir, unix.W_OK) == nil {
 		return dir, nil
 	}
+	return userRunDir()
+}
+
+func repoRunDir(root string) string { return filepath.Join(root, DirName, "run") }
+
+// userRunDir is bole's folder in XDG_RUNTIME_DIR, or in the folder for
+// temporary files where there is none that belongs to this user. Nobody else
+// may be able to put files into it.
+func userRunDir() (string, error) {
 	base := os.Getenv("XDG_RUNTIME_DIR")
-	if base == "" {
+	if base == "" || !onlyOurs(base) {
 		base = filepath.Join(os.TempDir(), fmt.Sprintf("bole-%d", os.Getuid()))
 	}
-	dir = filepath.Join(base, "bole")
+	dir := filepath.Join(base, "bole")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make runtime folder: %w", err)
 	}
+	for _, d := range []string{base, dir} {
+		if !onlyOurs(d) {
+			return "", fmt.Errorf("runtime folder %s: somebody else can write to it", d)
+		}
+	}
 	return dir, nil
+}
+
+// onlyOurs says whether a path is a folder that only this user can write to.
+func onlyOurs(dir string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR &&
+		int(st.Uid) == os.Getuid() && st.Mode&0o022 == 0
 }
 
 // Lease writes and holds a lease. Other processes see it complete or not at all.
@@ -130,32 +149,30 @@ func (r *Repo) Leases() ([]LeaseInfo, error) { return LeasesOf(r.root) }
 // LeasesOf is Leases for whoever needs no open repository: root is the folder
 // that holds .bole, absolute, with links resolved.
 func LeasesOf(root string) ([]LeaseInfo, error) {
-	dir, err := runDir(root)
-	if err != nil {
-		return nil, err
-	}
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("list leases: %w", err)
+	dirs := []string{repoRunDir(root)}
+	if user, err := userRunDir(); err == nil { // otherwise none of ours can lie there
+		dirs = append(dirs, user)
 	}
 	var out []LeaseInfo
-	for _, d := range names {
-		id, ok := strings.CutSuffix(d.Name(), leaseSuffix)
-		if !ok {
+	for _, dir := range dirs {
+		names, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrPermission) {
 			continue
 		}
-		info, live, err := readLease(filepath.Join(dir, d.Name()))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("list leases: %w", err)
 		}
-		if live && info.Repository == root {
-			out = append(out, info)
-		}
-		if !live {
-			for _, suffix := range []string{".sock", leaseSuffix} {
-				if err := os.Remove(filepath.Join(dir, id+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return nil, fmt.Errorf("remove stale lease: %w", err)
-				}
+		for _, d := range names {
+			id, ok := strings.CutSuffix(d.Name(), leaseSuffix)
+			if !ok {
+				continue
+			}
+			info, err := lookAtLease(dir, id)
+			if err != nil {
+				return nil, err
+			}
+			if info.Repository == root {
+				out = append(out, info)
 			}
 		}
 	}
@@ -163,24 +180,64 @@ func LeasesOf(root string) ([]LeaseInfo, error) {
 	return out, nil
 }
 
+// lookAtLease reads a lease that somebody holds, and removes one that nobody
+// does, with its socket, where that is permitted.
+func lookAtLease(dir, id string) (info LeaseInfo, err error) {
+	info, live, err := readLease(filepath.Join(dir, id+leaseSuffix))
+	if err != nil || live {
+		return info, err
+	}
+	for _, suffix := range []string{".sock", leaseSuffix} {
+		err := os.Remove(filepath.Join(dir, id+suffix))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
+			return info, fmt.Errorf("remove stale lease: %w", err)
+		}
+	}
+	return info, nil
+}
+
+// readLease says what a lease says and whether somebody holds it. One that went
+// away meanwhile is live and says nothing.
 func readLease(path string) (info LeaseInfo, live bool, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return info, true, nil // went away by itself; nothing to clean
+	for {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return info, true, nil
+		}
+		if err != nil {
+			return info, false, fmt.Errorf("read lease: %w", err)
+		}
+		held, err := isLocked(f)
+		if err == nil && held {
+			err = json.NewDecoder(f).Decode(&info)
+		}
+		// Update renames a new file over this one and then lets go of it.
+		current := isStillAt(f, path)
+		f.Close()
+		switch {
+		case err != nil:
+			return info, held, fmt.Errorf("read lease %s: %w", path, err)
+		case held || current:
+			return info, held, nil
+		}
 	}
+}
+
+// isLocked says whether somebody else has an exclusive lock on an open file.
+func isLocked(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}
+
+// isStillAt says whether a path still names an open file.
+func isStillAt(f *os.File, path string) bool {
+	a, err := f.Stat()
 	if err != nil {
-		return info, false, fmt.Errorf("read lease: %w", err)
+		return false
 	}
-	defer f.Close()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if err == nil {
-		return info, false, nil
-	}
-	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return info, false, fmt.Errorf("lock lease %s: %w", path, err)
-	}
-	if err := json.NewDecoder(f).Decode(&info); err != nil {
-		return info, true, fmt.Errorf("read lease %s: %w", path, err)
-	}
-	return info, true, nil
+	b, err := os.Lstat(path)
+	return err == nil && os.SameFile(a, b)
 }

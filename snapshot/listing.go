@@ -23,9 +23,8 @@ type fileStat struct {
 	size         uint64      // bytes; a symlink: of its target
 	mtime, ctime int64       // ns since 1970
 	ino          uint64
-	blocks       uint64 // of 512 bytes
-	mountRoot    bool   // something is mounted here
-	farTime      bool   // mtime does not fit 64 bits of ns
+	mountRoot    bool // something is mounted here
+	farTime      bool // mtime does not fit 64 bits of ns
 }
 
 // what names a kind for messages.
@@ -62,7 +61,7 @@ func lstatAt(dirfd int, name string, st *fileStat) error {
 			return err
 		}
 	}
-	*st = fileStat{perm: x.Mode & 0o777, size: x.Size, ino: x.Ino, blocks: x.Blocks,
+	*st = fileStat{perm: x.Mode & 0o777, size: x.Size, ino: x.Ino,
 		mountRoot: x.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0}
 	switch x.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -78,8 +77,10 @@ func lstatAt(dirfd int, name string, st *fileStat) error {
 	return nil
 }
 
-// openPath opens a path below a directory without following any link, in steps
-// where it is longer than the kernel takes at once. Flags get O_CLOEXEC.
+// openPath opens a path below a directory without following any link or
+// entering what is mounted there, in steps where the path is longer than the
+// kernel takes at once. Flags get O_CLOEXEC. ELOOP or ENOTDIR: a link or
+// another thing than a directory is on the way; EXDEV: a mount.
 func openPath(rootfd int, path string, flags int) (int, error) {
 	const step = 3800 // below PATH_MAX
 	if path == "" {
@@ -93,7 +94,7 @@ func openPath(rootfd int, path string, flags int) (int, error) {
 			part, rest = path[:i], path[i+1:]
 		}
 		how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV}
 		if rest != "" {
 			how.Flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
 		}

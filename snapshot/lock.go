@@ -18,10 +18,18 @@ var ErrLocked = errors.New("locked by another process")
 // fileLock is one flock. The file stays; the kernel drops the lock with the process.
 type fileLock struct{ f *os.File }
 
-func openLock(path string, mode os.FileMode) (*fileLock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
+// openLock opens a lock file of .bole, or makes it. In a shared repository
+// everybody in the group must be able to, whatever the umask of the first.
+func (r *Repo) openLock(name string) (*fileLock, error) {
+	mode := r.fileMode(0o644)
+	f, err := os.OpenFile(r.file(name), os.O_RDWR|os.O_CREATE, mode)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if r.cfg.Core.Shared {
+		if fi, err := f.Stat(); err == nil && fi.Mode().Perm() != mode {
+			f.Chmod(mode) // its owner can; for others it is right already
+		}
 	}
 	return &fileLock{f}, nil
 }
@@ -101,7 +109,17 @@ func commandName() string {
 // lockWorktree holds worktree.lock exclusively: add, commit from the stage,
 // checkout and update exclude each other; readers do not take it.
 func (r *Repo) lockWorktree(ctx context.Context) (*fileLock, error) {
-	l, err := openLock(r.file("worktree.lock"), r.fileMode(0o644))
+	return r.lockExclusive(ctx, "worktree.lock")
+}
+
+// lockImport holds import.lock exclusively: the record of how far an import has
+// come is one for each source, and two must not go on from it at once.
+func (r *Repo) lockImport(ctx context.Context) (*fileLock, error) {
+	return r.lockExclusive(ctx, "import.lock")
+}
+
+func (r *Repo) lockExclusive(ctx context.Context, name string) (*fileLock, error) {
+	l, err := r.openLock(name)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +136,7 @@ func (r *Repo) lockWorktree(ctx context.Context) (*fileLock, error) {
 // until the transaction that refers to it is durable, so that a garbage
 // collection never takes what a command is about to name.
 func (r *Repo) shareGC(ctx context.Context) (*fileLock, error) {
-	l, err := openLock(r.file("gc.lock"), r.fileMode(0o644))
+	l, err := r.openLock("gc.lock")
 	if err != nil {
 		return nil, err
 	}

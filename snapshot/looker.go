@@ -65,87 +65,157 @@ func (l *looker) forget() {
 	}
 }
 
-func isAbsent(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+// isAbsent says that a name is not there and, with isBlocked, cannot be.
+func isAbsent(err error) bool { return errors.Is(err, unix.ENOENT) || isBlocked(err) }
+
+// isBlocked says that a link, another thing than a directory, or a mount stands
+// on the way to a path.
+func isBlocked(err error) bool {
+	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV)
 }
 
-// lstat looks at a path; false when nothing is there.
-func (l *looker) lstat(path string, st *fileStat) (dirfd int, name string, ok bool, err error) {
-	dirfd, name, err = l.parent(path)
+// presence is what lstat finds.
+type presence int
+
+const (
+	absent  presence = iota
+	present          // the fileStat is set
+	blocked          // no directory leads there
+)
+
+// lstat looks at a path.
+func (l *looker) lstat(path string, st *fileStat) (presence, error) {
+	dirfd, name, err := l.parent(path)
+	if isBlocked(err) {
+		return blocked, nil
+	}
 	if err == nil {
 		err = lstatAt(dirfd, name, st)
 	}
-	if err != nil && !isAbsent(err) {
-		return -1, name, false, fmt.Errorf("look at %q: %w", path, err)
+	switch {
+	case err == nil:
+		return present, nil
+	case isAbsent(err):
+		return absent, nil
 	}
-	return dirfd, name, err == nil, nil
+	return absent, fmt.Errorf("look at %q: %w", path, err)
 }
 
-// mayReplace says whether what is on disk at a path is saved: absent, what the
-// old tree has, or already what the new one will have.
-func (l *looker) mayReplace(path string, old, now *merkle.Entry) (bool, error) {
-	var st fileStat
-	dirfd, name, ok, err := l.lstat(path, &st)
-	if err != nil || !ok {
-		return true, err
-	}
-	if st.kind == merkle.KindDir {
-		if now != nil && now.Kind == merkle.KindDir {
-			return true, nil
-		}
-		if old == nil || old.Kind != merkle.KindDir {
-			return now == nil, nil // an untracked directory: in the way only of something new
-		}
-		if now == nil {
-			return true, nil // what is untracked in it stays, and the directory with it
-		}
-		return l.onlyTracked(path, old.Hash)
-	}
-	for _, e := range []*merkle.Entry{now, old} {
-		if e == nil || e.Kind == merkle.KindDir {
+// blocker is the first part of a path that is no plain directory, and whether
+// it is because something is mounted there.
+func (l *looker) blocker(path string) (at string, mounted bool, err error) {
+	for i := 0; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
 			continue
 		}
-		if same, err := l.matches(path, dirfd, name, &st, e); same || err != nil {
-			return same, err
+		var st fileStat
+		switch is, err := l.lstat(path[:i], &st); {
+		case err != nil:
+			return "", false, err
+		case is == present && (st.mountRoot || st.kind != merkle.KindDir):
+			return path[:i], st.mountRoot, nil
 		}
 	}
-	return false, nil
+	return path, false, nil // it went away meanwhile
 }
 
-// onlyTracked says whether a directory holds nothing but names of a tree.
+// onlyTracked says whether a directory holds nothing but names of a tree, each
+// of them of the kind that the tree has.
 func (l *looker) onlyTracked(path string, dir merkle.Hash) (bool, error) {
+	return l.holdsOnly(path, func(name []byte, st *fileStat) (bool, error) {
+		var e *merkle.Entry
+		err := l.repo.View(func(rd merkle.Reader) (err error) {
+			e, err = entryIn(rd, dir, name)
+			return err
+		})
+		switch {
+		case err != nil || e == nil || st.mountRoot || (e.Kind == merkle.KindDir) != (st.kind == merkle.KindDir):
+			return false, err
+		case e.Kind == merkle.KindDir:
+			return l.onlyTracked(joinPath(path, name), e.Hash)
+		}
+		return true, nil
+	})
+}
+
+// removable says whether nothing in a directory must stay whatever is asked
+// for: another repository, or something that is mounted.
+func (l *looker) removable(path string) (bool, error) {
+	return l.holdsOnly(path, func(name []byte, st *fileStat) (bool, error) {
+		switch {
+		case st.mountRoot, string(name) == DirName:
+			return false, nil
+		case st.kind == merkle.KindDir:
+			return l.removable(joinPath(path, name))
+		}
+		return true, nil
+	})
+}
+
+// holdsOnly says whether fine is true for every name in a directory.
+func (l *looker) holdsOnly(path string, fine func(name []byte, st *fileStat) (bool, error)) (bool, error) {
 	fd, err := openDirAt(l.rootfd, path)
 	if err != nil {
 		return false, fmt.Errorf("open %q: %w", path, err)
 	}
+	defer unix.Close(fd)
 	names, err := readListing(fd)
-	unix.Close(fd)
 	if err != nil {
 		return false, fmt.Errorf("%q: %w", path, err)
 	}
 	for i := range names.names {
-		var e *merkle.Entry
-		err := l.repo.View(func(rd merkle.Reader) (err error) {
-			e, err = entryIn(rd, dir, names.name(i))
-			return err
-		})
-		if err != nil || e == nil {
-			return false, err
+		var st fileStat
+		err := lstatAt(fd, string(names.name(i)), &st)
+		if errors.Is(err, unix.ENOENT) {
+			continue
 		}
-		if e.Kind == merkle.KindDir {
-			if ok, err := l.onlyTracked(joinPath(path, names.name(i)), e.Hash); err != nil || !ok {
-				return ok, err
-			}
+		if err != nil {
+			return false, fmt.Errorf("look at %q: %w", joinPath(path, names.name(i)), err)
+		}
+		if ok, err := fine(names.name(i), &st); err != nil || !ok {
+			return false, err
 		}
 	}
 	return true, nil
 }
 
+// dirMatches says whether a directory on disk has the mode and attributes of one of some entries.
+func (l *looker) dirMatches(path string, st *fileStat, entries ...*merkle.Entry) (bool, error) {
+	rec, err := l.repo.statOf(worktreeLedger(), path)
+	if err != nil {
+		return false, err
+	}
+	var attrs merkle.Hash
+	if rec != nil && rec.proves(st) {
+		attrs = rec.attrs
+	} else {
+		fd, err := openDirAt(l.rootfd, path)
+		if err != nil {
+			return false, fmt.Errorf("open %q: %w", path, err)
+		}
+		attrs, _, err = encodeFileAttrs(fd)
+		unix.Close(fd)
+		if err != nil {
+			return false, fmt.Errorf("%q: %w", path, err)
+		}
+	}
+	for _, e := range entries {
+		if e.Perm == st.perm && e.Attrs == attrs {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // matches compares a file or symlink on disk with an entry by all but mtime; it
 // reads the file only when the stat table leaves it open.
-func (l *looker) matches(path string, dirfd int, name string, st *fileStat, e *merkle.Entry) (bool, error) {
+func (l *looker) matches(path string, st *fileStat, e *merkle.Entry) (bool, error) {
 	if st.kind != e.Kind || st.size != e.Size {
 		return false, nil
+	}
+	dirfd, name, err := l.parent(path)
+	if err != nil {
+		return false, fmt.Errorf("look at %q: %w", path, err)
 	}
 	if e.Kind == merkle.KindSymlink {
 		target, err := readLinkAt(dirfd, name)

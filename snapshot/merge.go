@@ -2,7 +2,7 @@ package snapshot
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"strings"
 	"sync"
 
@@ -142,32 +142,37 @@ func (m *merged) name(f *foundName, base *merkle.Entry, rec *stageRecord, st *st
 	if !m.t.want.all {
 		m.t.want.saw(string(f.name))
 	}
-	if base != nil && rec == nil && st != nil && m.same(f, base, st) {
+	if base != nil && rec == nil && m.same(f, base, st) {
 		m.unchanged++
 		return
 	}
 	it := m.newItem(string(f.name), base, rec, st)
 	path := joinPath(m.t.path, it.name)
 	it.present, it.st, it.target = true, f.st, f.target
+	if f.st.kind != merkle.KindDir && f.st.kind != kindUnknown && !m.t.want.below(it.name).all {
+		// Only what the index has below this name was asked for, and that is gone.
+		m.gone(it.name, base, rec)
+		return
+	}
 	if !m.admit(path, &it) {
 		return
 	}
 	if it.st.kind == merkle.KindDir && (it.indexKind() == merkle.KindDir || !m.s.collapse) {
 		m.kids = append(m.kids, m.s.kid(m.t, path, it))
 		if it.indexKind() != merkle.KindDir {
-			m.t.addStructural()
+			m.t.touch()
 		}
 		return
 	}
-	if it.index != nil && it.rec != nil && m.same(f, it.index, it.rec) {
+	if it.index != nil && m.same(f, it.index, it.rec) {
 		m.unchanged++
 		return
 	}
 	m.items = append(m.items, it)
 }
 
-// same says whether the stat table proves that a file is what the index has;
-// a symlink proves itself by its target.
+// same says whether the stat table's record, if there is one, proves that a
+// file is what the index has; a symlink proves itself by its target.
 func (m *merged) same(f *foundName, e *merkle.Entry, st *statRecord) bool {
 	if f.st.kind != e.Kind || f.st.kind == merkle.KindDir || f.st.mountRoot {
 		return false
@@ -175,7 +180,7 @@ func (m *merged) same(f *foundName, e *merkle.Entry, st *statRecord) bool {
 	if e.Kind == merkle.KindSymlink {
 		return bytes.Equal(f.target, e.Target) || len(e.Target) == 0 && merkle.ContentHash(f.target) == e.Hash
 	}
-	return st.proves(&f.st) && st.hash == e.Hash && st.attrs == e.Attrs && f.st.perm == e.Perm && !f.st.farTime
+	return st != nil && st.proves(&f.st) && st.hash == e.Hash && st.attrs == e.Attrs && f.st.perm == e.Perm && !f.st.farTime
 }
 
 // admit decides whether a name takes part at all: .bole, what patterns leave
@@ -184,12 +189,16 @@ func (m *merged) same(f *foundName, e *merkle.Entry, st *statRecord) bool {
 func (m *merged) admit(path string, it *item) bool {
 	s, t := m.s, m.t
 	if strings.EqualFold(it.name, DirName) {
-		if t.path != "" || it.name != DirName {
+		if t.path != "" || it.name != DirName || s.outside {
 			s.skipped(Problem{path, "the name is reserved"})
 		}
 		return false
 	}
 	isDir := it.st.kind == merkle.KindDir
+	if t.depth >= merkle.MaxDepth {
+		s.failed(path, merkle.ErrTooDeep)
+		return false
+	}
 	ignored := (t.ignored || t.ignore.Ignored(path, isDir)) && !s.force
 	if it.index == nil && ignored {
 		s.visit.ignoredName(path, isDir)
@@ -199,37 +208,46 @@ func (m *merged) admit(path string, it *item) bool {
 	case it.st.kind == kindUnknown:
 		return false
 	case it.st.mountRoot:
-		s.skipped(Problem{path, "something is mounted here"})
+		s.skipped(Problem{path, mountedHere})
 		return false
 	case it.st.farTime && !isDir:
-		s.failed(path, fmt.Errorf("its time of change does not lie between 1677 and 2262"))
+		s.failed(path, errFarTime)
 		return false
 	case it.st.kind == 0:
 		s.skipped(Problem{path, "neither a file, a folder nor a symlink"})
 		it.present = false // what the index had here is gone
 		return it.index != nil
 	case isDir && s.collapse && it.index == nil && s.isNested(t.fd, it.name):
-		s.skipped(Problem{path, "a repository of its own"})
+		s.skipped(Problem{path, nestedHere})
 		return false
 	}
 	return true
 }
 
+// Reasons for leaving something out.
+const (
+	mountedHere = "something is mounted here"
+	nestedHere  = "a repository of its own"
+)
+
+var errFarTime = errors.New("its time of change does not lie between 1677 and 2262")
+
 // kid is the task for a directory found in t.
 func (s *scanner) kid(t *dirTask, path string, it item) *dirTask {
-	k := &dirTask{path: path, parent: t, self: it, fd: -1, ignore: t.ignore,
+	k := &dirTask{path: path, parent: t, self: it, fd: -1, ignore: t.ignore, depth: t.depth + 1,
 		want: t.want.below(it.name), ignored: t.ignored || t.ignore.Ignored(path, true) && !s.force}
-	k.staged = t.staged && it.op != 0
 	k.marked = it.op == stageInside || it.op == stageMeta || it.op == stageFresh
+	k.staged = t.staged && k.marked // what else lies there, a killed command left
 	if it.indexKind() == merkle.KindDir {
 		k.base = it.index.Hash
 	}
 	return k
 }
 
-func (t *dirTask) addStructural() {
+// touch notes that a name of the directory was recorded, or will be.
+func (t *dirTask) touch() {
 	t.mu.Lock()
-	t.structural++
+	t.touched = true
 	t.mu.Unlock()
 }
 

@@ -20,11 +20,13 @@ import (
 const (
 	checkpointBytes   = 1 << 30
 	checkpointRecords = 16 << 10
+	checkpointNodes   = 16 << 20 // bytes of attribute lists, which are held in memory
 	checkpointEvery   = 30 * time.Second
 )
 
 // recorder gathers records about paths and writes them, contents first, in
-// checkpoints. A record is given to it only after its content is stored.
+// checkpoints. A record is given to it only after its content is stored, and
+// after the records that lead to it. One without a repository records nothing.
 type recorder struct {
 	repo  *Repo
 	led   ledger
@@ -32,12 +34,19 @@ type recorder struct {
 
 	flushing sync.Mutex // one checkpoint at a time; taken before mu
 
-	mu    sync.Mutex
-	puts  map[recordKey][]byte // nil deletes
-	drops []string             // paths below which all records go, before puts
-	nodes map[merkle.Hash][]byte
-	bytes uint64
-	since time.Time
+	mu sync.Mutex
+	recorded
+}
+
+// recorded is what one checkpoint writes.
+type recorded struct {
+	puts      map[recordKey][]byte // nil deletes
+	before    []string             // paths below which nothing may be left when the puts come
+	after     []string             // paths below which the puts leave nothing to be reached
+	nodes     map[merkle.Hash][]byte
+	nodeBytes int
+	bytes     uint64
+	since     time.Time
 }
 
 type recordKey struct {
@@ -56,9 +65,7 @@ func (r *Repo) newRecorder(led ledger) (*recorder, error) {
 }
 
 func (c *recorder) reset() {
-	c.puts = make(map[recordKey][]byte)
-	c.nodes = make(map[merkle.Hash][]byte)
-	c.drops, c.bytes, c.since = nil, 0, time.Now()
+	c.recorded = recorded{puts: make(map[recordKey][]byte), nodes: make(map[merkle.Hash][]byte), since: time.Now()}
 }
 
 // blobIndex and packEnd are what the store of contents asks of the database.
@@ -95,9 +102,25 @@ func (c *recorder) putStage(path string, rec stageRecord) {
 	c.set(recordKey{c.led.stage, string(c.led.stageKey(path))}, rec.encode())
 }
 
-func (c *recorder) removeStage(path string) {
-	c.set(recordKey{c.led.stage, string(c.led.stageKey(path))}, nil)
+// replaceStage sets the stage's record of a path, or with nil removes it. Where
+// the index had a directory, what is recorded below it goes too.
+func (c *recorder) replaceStage(path string, rec *stageRecord, wasDir bool) {
+	if c.repo == nil {
+		return
+	}
+	var v []byte
+	if rec != nil {
+		v = rec.encode()
+	}
+	c.mu.Lock()
+	c.puts[recordKey{c.led.stage, string(c.led.stageKey(path))}] = v
+	if wasDir {
+		c.after = append(c.after, path)
+	}
+	c.mu.Unlock()
 }
+
+func (c *recorder) removeStage(path string) { c.replaceStage(path, nil, false) }
 
 func (c *recorder) putStat(path string, rec statRecord) {
 	c.set(recordKey{c.led.stat, string(c.led.statKey(path))}, rec.encode())
@@ -108,29 +131,46 @@ func (c *recorder) removeStat(path string) {
 }
 
 func (c *recorder) set(k recordKey, v []byte) {
+	if c.repo == nil {
+		return
+	}
 	c.mu.Lock()
 	c.puts[k] = v
 	c.mu.Unlock()
 }
 
-// dropBelow removes all records below a path that is no directory any more, or another one.
-func (c *recorder) dropBelow(path string) {
+// clearBelow makes sure that nothing is recorded below a path that becomes a
+// directory, whatever a killed command left there unreached.
+func (c *recorder) clearBelow(path string) {
+	if c.repo == nil {
+		return
+	}
 	c.mu.Lock()
-	c.drops = append(c.drops, path)
+	c.before = append(c.before, path)
 	c.mu.Unlock()
 }
 
 func (c *recorder) putNode(h merkle.Hash, b []byte) {
+	if c.repo == nil {
+		return
+	}
 	c.mu.Lock()
-	c.nodes[h] = b
+	if c.nodes[h] == nil {
+		c.nodes[h] = b
+		c.nodeBytes += len(b)
+	}
 	c.mu.Unlock()
 }
 
 // stored counts content towards the next checkpoint and makes it when due.
 func (c *recorder) stored(bytes uint64) error {
+	if c.repo == nil {
+		return nil
+	}
 	c.mu.Lock()
 	c.bytes += bytes
-	due := c.bytes >= checkpointBytes || len(c.puts) >= checkpointRecords || time.Since(c.since) >= checkpointEvery
+	due := c.bytes >= checkpointBytes || len(c.puts) >= checkpointRecords || c.nodeBytes >= checkpointNodes ||
+		time.Since(c.since) >= checkpointEvery
 	c.mu.Unlock()
 	if !due || !c.flushing.TryLock() {
 		return nil
@@ -141,6 +181,9 @@ func (c *recorder) stored(bytes uint64) error {
 
 // flush makes everything durable.
 func (c *recorder) flush() error {
+	if c.repo == nil {
+		return nil
+	}
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
 	return c.checkpoint()
@@ -150,34 +193,34 @@ func (c *recorder) flush() error {
 // record names was stored before the record came, so the barrier covers it.
 func (c *recorder) checkpoint() error {
 	c.mu.Lock()
-	puts, drops, nodes := c.puts, c.drops, c.nodes
+	now := c.recorded
 	c.reset()
 	c.mu.Unlock()
 	blobs, ends, err := c.batch.Sync()
 	if err != nil {
 		return fmt.Errorf("store contents: %w", err)
 	}
-	if len(puts)+len(drops)+len(nodes)+len(blobs)+len(ends) == 0 {
-		return nil
+	if err := c.sweep(now.before, false); err != nil {
+		return fmt.Errorf("clear old records: %w", err)
 	}
-	err = c.repo.db.Update(func(w *lmdbstore.Writer) error {
-		for _, path := range drops {
-			if err := c.led.dropBelow(w, path); err != nil {
+	if len(now.puts)+len(now.nodes)+len(blobs)+len(ends) > 0 {
+		err = c.repo.db.Update(func(w *lmdbstore.Writer) error {
+			for h, b := range now.nodes {
+				if err := w.PutNode(h, b); err != nil {
+					return err
+				}
+			}
+			if err := putBlobs(w, blobs, ends); err != nil {
 				return err
 			}
+			return putRecords(w, now.puts)
+		})
+		if err != nil {
+			return fmt.Errorf("record: %w", err)
 		}
-		for h, b := range nodes {
-			if err := w.PutNode(h, b); err != nil {
-				return err
-			}
-		}
-		if err := putBlobs(w, blobs, ends); err != nil {
-			return err
-		}
-		return putRecords(w, puts)
-	})
-	if err != nil {
-		return fmt.Errorf("record: %w", err)
+	}
+	if err := c.sweep(now.after, true); err != nil {
+		return fmt.Errorf("clear old records: %w", err)
 	}
 	return nil
 }
@@ -222,51 +265,10 @@ func putRecords(w *lmdbstore.Writer, puts map[recordKey][]byte) error {
 	return nil
 }
 
-// dropBelow removes the records of everything below a path from both tables.
-func (l ledger) dropBelow(w *lmdbstore.Writer, path string) error {
-	stage, stat := l.stageDir(path), l.statDir(path)
-	err := dropDir(w, l.stage, stage, func(name, v []byte) (bool, error) {
-		rec, err := decodeStage(v)
-		return rec.hasBelow(), err
-	}, func(name string) error { return l.dropBelow(w, joinPath(path, name)) })
-	if err != nil {
-		return err
-	}
-	return dropDir(w, l.stat, stat, func(name, v []byte) (bool, error) {
-		rec, err := decodeStat(v)
-		return rec.kind == merkle.KindDir, err
-	}, func(name string) error { return l.dropBelow(w, joinPath(path, name)) })
-}
-
-func dropDir(w *lmdbstore.Writer, t lmdbstore.Table, prefix [dirKeySize]byte,
-	isDir func(name, v []byte) (bool, error), below func(string) error) error {
-	var keys, dirs []string
-	err := w.Scan(t, prefix[:], nil, func(k, v []byte) error {
-		if len(k) == dirKeySize {
-			return nil // the root's own record
-		}
-		dir, err := isDir(k[dirKeySize:], v)
-		if dir {
-			dirs = append(dirs, string(k[dirKeySize:]))
-		}
-		keys = append(keys, string(k))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, k := range keys {
-		if err := w.Delete(t, []byte(k)); err != nil {
-			return err
-		}
-	}
-	for _, d := range dirs {
-		if err := below(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // close lets go of the packs. Contents that were not flushed are forgotten.
-func (c *recorder) close() error { return c.batch.Close() }
+func (c *recorder) close() error {
+	if c.repo == nil {
+		return nil
+	}
+	return c.batch.Close()
+}

@@ -94,8 +94,12 @@ type tableReader interface {
 	Scan(t lmdbstore.Table, prefix, start []byte, fn func(k, v []byte) error) error
 }
 
-// readRef follows symbolic refs once; a missing ref is the zero hash.
+// readRef follows symbolic refs once; a missing ref, or one that cannot be, is
+// the zero hash. full is where the hash stands.
 func readRef(t tableReader, name string) (target merkle.Hash, full string, err error) {
+	if len(name) > maxRefName {
+		return target, name, nil
+	}
 	for range 2 {
 		b, err := t.Get(lmdbstore.Refs, []byte(name))
 		if errors.Is(err, lmdbstore.ErrNotFound) {
@@ -154,14 +158,20 @@ func (r *Repo) Branches() ([]Ref, error) {
 }
 
 // moveRef sets a full ref name by compare-and-swap and writes the reflog.
-// A zero hash stands for "not there" on both sides.
+// A zero hash stands for "not there" on both sides. full must not be symbolic:
+// a HEAD that is on a branch by now counts as moved.
 func moveRef(w *lmdbstore.Writer, full string, from, to merkle.Hash, who, why string) error {
-	now, _, err := readRef(w, full)
+	now, at, err := readRef(w, full)
 	if err != nil {
 		return err
 	}
-	if now != from {
+	if now != from || at != full {
 		return fmt.Errorf("%s stands on %.12s: %w", strings.TrimPrefix(full, headsPrefix), now, ErrRefMoved)
+	}
+	if branch, ok := strings.CutPrefix(full, headsPrefix); ok && from.IsZero() {
+		if err := refConflict(w, branch); err != nil {
+			return err
+		}
 	}
 	if to.IsZero() {
 		err = w.Delete(lmdbstore.Refs, []byte(full))
@@ -195,9 +205,6 @@ func (r *Repo) CreateBranch(name string, at merkle.Hash, force bool) error {
 			return err
 		} else if head.Branch == name && !old.IsZero() {
 			return fmt.Errorf("branch %s: %w", name, ErrCurrentBranch)
-		}
-		if err := refConflict(w, name); err != nil {
-			return err
 		}
 		return moveRef(w, headsPrefix+name, old, at, r.who(), "branch: created")
 	})
@@ -266,12 +273,11 @@ func (r *Repo) RenameBranch(from, to string) error {
 			if err := moveRef(w, headsPrefix+from, at, merkle.Hash{}, r.who(), why); err != nil {
 				return err
 			}
-			if err := refConflict(w, to); err != nil {
-				return err
-			}
 			if err := moveRef(w, headsPrefix+to, merkle.Hash{}, at, r.who(), why); err != nil {
 				return err
 			}
+		} else if err := refConflict(w, to); err != nil {
+			return err
 		}
 		if head.Branch == from {
 			return w.Put(lmdbstore.Refs, []byte(headRef), encodeSymbolic(headsPrefix+to))

@@ -196,6 +196,9 @@ func Open(root string, o OpenOptions) (*Repo, error) {
 	if r.cfg, err = ReadConfig(r.file("config.toml")); err != nil {
 		return nil, err
 	}
+	if r.cfg == (Config{}) {
+		return nil, fmt.Errorf("open repository: %s is missing or empty", r.file("config.toml"))
+	}
 	if r.cfg.Core.NodeStore != "lmdb" {
 		return nil, fmt.Errorf("%s: node store %q is not known to this program", abs, r.cfg.Core.NodeStore)
 	}
@@ -208,7 +211,7 @@ func Open(root string, o OpenOptions) (*Repo, error) {
 func (r *Repo) openStores(o OpenOptions) (err error) {
 	if !o.ReadOnly {
 		// Compaction replaces data.mdb and takes this lock exclusively.
-		if r.dbLock, err = openLock(r.file("db.lock"), r.fileMode(0o644)); err != nil {
+		if r.dbLock, err = r.openLock("db.lock"); err != nil {
 			return err
 		}
 		if err := r.dbLock.wait(context.Background(), unix.LOCK_SH, r.waiting); err != nil {

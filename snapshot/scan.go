@@ -61,10 +61,11 @@ type dirTask struct {
 	staged  bool        // the stage may have records below
 	self    item        // the directory's own entry
 	absent  bool        // not on disk; only the index has it
+	depth   int         // names in path
 
-	mu         sync.Mutex
-	marked     bool // the stage leads here
-	structural int  // names that appeared, went away or changed kind
+	mu      sync.Mutex
+	marked  bool // the stage leads here
+	touched bool // a name in it was recorded, or appeared, went away or changed kind
 
 	fd     int // open from the first chunk to the last
 	chunks chunker
@@ -73,10 +74,10 @@ type dirTask struct {
 // visitor is what add, its plan, and status do with what a scan finds. Its
 // methods are called from several goroutines, for different directories.
 type visitor interface {
-	begin(t *dirTask) error               // before the first name
-	items(t *dirTask, items []item) error // names that are not proved unchanged
+	begin(t *dirTask) (ok bool, err error) // before the first name; not ok: leave the directory out
+	items(t *dirTask, items []item) error  // names that are not proved unchanged
 	unchanged(n int)
-	done(t *dirTask) error // after the last name, before the directories below
+	done(t *dirTask) error // after the last name, before the last directories below
 	ignoredName(path string, isDir bool)
 }
 
@@ -92,6 +93,7 @@ type scanner struct {
 	failed   func(path string, err error)
 	force    bool // ignored names too
 	collapse bool // report an untracked directory, do not enter it
+	outside  bool // the root is no working directory of this repository
 	queue    *workQueue
 }
 
@@ -201,7 +203,7 @@ func (s *scanner) open(t *dirTask) (bool, error) {
 	t.fd = fd
 	ok, err := s.list(t)
 	if err == nil && ok {
-		err = s.visit.begin(t)
+		ok, err = s.visit.begin(t)
 	}
 	if err != nil || !ok {
 		unix.Close(fd)
@@ -212,7 +214,7 @@ func (s *scanner) open(t *dirTask) (bool, error) {
 
 func (s *scanner) list(t *dirTask) (bool, error) {
 	if t.path != "" && s.isNested(t.fd, "") {
-		s.skipped(Problem{t.path, "a repository of its own"})
+		s.skipped(Problem{t.path, nestedHere})
 		return false, nil
 	}
 	if !t.want.all {

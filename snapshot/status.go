@@ -3,7 +3,9 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"sort"
 	"sync"
 
@@ -38,8 +40,27 @@ func (s *Status) Clean() bool {
 
 // Status compares without changing anything. Files that the stat table proves
 // unchanged are not read. What cannot be read is listed in an UnreadableError
-// beside a complete rest.
+// beside a complete rest. When another process commits meanwhile, it looks again.
 func (r *Repo) Status(ctx context.Context, o StatusOptions) (*Status, error) {
+	for range 10 {
+		st, err := r.status(ctx, o)
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			return nil, err
+		}
+		wt, e := r.worktree()
+		if e != nil {
+			return nil, e
+		}
+		if wt.base == st.Base {
+			return st, err
+		}
+	}
+	return nil, fmt.Errorf("status: %w", errBusy)
+}
+
+var errBusy = errors.New("commits of another process come faster than the working directory can be looked at")
+
+func (r *Repo) status(ctx context.Context, o StatusOptions) (*Status, error) {
 	wt, err := r.worktree()
 	if err != nil {
 		return nil, err
@@ -105,7 +126,7 @@ func (v *statuser) failed(path string, err error) {
 
 func (v *statuser) unchanged(int) {}
 
-func (v *statuser) begin(*dirTask) error { return nil }
+func (v *statuser) begin(*dirTask) (bool, error) { return true, nil }
 
 func (v *statuser) ignoredName(path string, isDir bool) {
 	if !v.o.Ignored {
@@ -187,12 +208,19 @@ func hashFile(ctx context.Context, dirfd int, name, path string) (content, attrs
 		return content, attrs, err
 	}
 	defer f.Close()
-	h := merkle.NewContentHasher()
-	if _, err := io.Copy(h, &stoppableReader{ctx, f}); err != nil {
+	if content, err = hashOpen(ctx, f); err != nil {
 		return content, attrs, err
 	}
 	attrs, _, err = encodeFileAttrs(int(f.Fd()))
-	return h.Sum(), attrs, err
+	return content, attrs, err
+}
+
+func hashOpen(ctx context.Context, f *os.File) (merkle.Hash, error) {
+	buf := copyBuffers.Get().(*[]byte)
+	defer copyBuffers.Put(buf)
+	h := merkle.NewContentHasher()
+	_, err := io.CopyBuffer(h, &stoppableReader{ctx, f}, *buf)
+	return h.Sum(), err
 }
 
 // stoppableReader ends with ctx, so that Ctrl-C need not wait for a large file.
@@ -212,8 +240,8 @@ func (s *stoppableReader) Read(p []byte) (int, error) {
 // done compares a directory's own mode and attributes.
 func (v *statuser) done(t *dirTask) error {
 	old, st := t.self.index, &t.self.st
-	if old == nil {
-		return nil // an empty repository: its names are untracked, one by one
+	if old == nil || !t.want.all {
+		return nil // an empty repository, whose names are untracked one by one; or not asked for
 	}
 	now := &merkle.Entry{Kind: merkle.KindDir, Perm: st.perm, Mtime: st.mtime}
 	if t.self.rec != nil && t.self.rec.proves(st) {
@@ -242,6 +270,7 @@ func (v *statuser) sort() {
 	byPath := func(c []PathChange) {
 		sort.Slice(c, func(i, j int) bool { return merkle.ComparePaths([]byte(c[i].Path), []byte(c[j].Path)) < 0 })
 	}
+	byPath(v.out.Staged)
 	byPath(v.out.Unstaged)
 	sort.Strings(v.out.Untracked)
 	sort.Strings(v.out.Ignored)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -83,12 +84,15 @@ func list(rd merkle.Reader, h merkle.Hash, fn func(e *merkle.Entry) error) error
 
 // Walk calls fn for everything below an entry in path order (a directory
 // before what it holds); paths start with the given one. merkle.SkipDir from
-// fn leaves a directory out. Entries are lent.
+// fn leaves a directory out. Entries are lent. ErrTooDeep below merkle.MaxDepth.
 func (r *Repo) Walk(path string, e merkle.Entry, fn func(path string, e *merkle.Entry) error) error {
-	return r.View(func(rd merkle.Reader) error { return walk(rd, path, e.Hash, fn) })
+	return r.View(func(rd merkle.Reader) error { return walk(rd, path, e.Hash, merkle.MaxDepth, fn) })
 }
 
-func walk(rd merkle.Reader, path string, dir merkle.Hash, fn func(path string, e *merkle.Entry) error) error {
+func walk(rd merkle.Reader, path string, dir merkle.Hash, depth int, fn func(path string, e *merkle.Entry) error) error {
+	if depth < 0 {
+		return fmt.Errorf("%.300q…: %w", path, merkle.ErrTooDeep)
+	}
 	return list(rd, dir, func(e *merkle.Entry) error {
 		p := joinPath(path, e.Name)
 		err := fn(p, e)
@@ -98,7 +102,7 @@ func walk(rd merkle.Reader, path string, dir merkle.Hash, fn func(path string, e
 		if err != nil || e.Kind != merkle.KindDir {
 			return err
 		}
-		return walk(rd, p, e.Hash, fn)
+		return walk(rd, p, e.Hash, depth-1, fn)
 	})
 }
 
@@ -109,13 +113,33 @@ func joinPath[T string | []byte](dir string, name T) string {
 	return dir + "/" + string(name)
 }
 
+// maxTarget is the longest symlink target that any file system holds, in bytes.
+const maxTarget = 64 << 10
+
 // LinkTarget returns where a symlink entry points, from the entry or, when
-// over 128 bytes long, from its content.
+// over 128 bytes long, from its content: 1 byte to 64 KiB without a NUL,
+// otherwise ErrCorrupt.
 func (r *Repo) LinkTarget(e *merkle.Entry) ([]byte, error) {
-	if len(e.Target) > 0 {
-		return e.Target, nil
+	target := e.Target
+	if len(target) == 0 {
+		if e.Size > maxTarget {
+			return nil, fmt.Errorf("%w: a symlink target of %d bytes", merkle.ErrCorrupt, e.Size)
+		}
+		loc, err := r.locate(&e.Hash)
+		if err == nil && loc.Length != e.Size {
+			err = fmt.Errorf("%w: content %s has %d bytes, its entry says %d", merkle.ErrCorrupt, e.Hash, loc.Length, e.Size)
+		}
+		if err == nil {
+			target, err = r.ReadContent(e.Hash, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return r.ReadContent(e.Hash, nil)
+	if len(target) == 0 || bytes.IndexByte(target, 0) >= 0 {
+		return nil, fmt.Errorf("%w: a symlink target that is empty or has a NUL byte", merkle.ErrCorrupt)
+	}
+	return target, nil
 }
 
 // Attributes reads the user.* attributes of an entry.

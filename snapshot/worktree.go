@@ -119,6 +119,14 @@ func (r *Repo) CommitStaged(ctx context.Context, m Meta) (id merkle.Hash, c *mer
 	if wt.index == nil {
 		return id, nil, fmt.Errorf("%w: nothing was added", ErrNothing)
 	}
+	if !wt.base.IsZero() && !m.AllowEmpty && wt.base == wt.head.Commit {
+		// A folder whose time alone moved, because what was added to it is gone again, is nothing.
+		if some, err := r.changesSomething(); err != nil {
+			return id, nil, err
+		} else if !some {
+			return id, nil, ErrNothing
+		}
+	}
 	q.Root = &RootMeta{Perm: wt.index.Perm, Mtime: wt.index.Mtime, Attrs: wt.index.Attrs}
 	return r.Commit(ctx, q)
 }

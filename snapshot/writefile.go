@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sort"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -15,33 +13,58 @@ import (
 	"bole/merkle"
 )
 
+// place is where a file goes.
+type place struct {
+	dirfd      int
+	name, path string
+	isNew      bool // nothing had the name when the checkout looked
+}
+
 // write makes one file or symlink complete under a temporary name and renames
 // it over what is there.
-func (w *writeOut) write(dirfd int, name, path string, e *merkle.Entry) error {
+func (w *writeOut) write(to place, e *merkle.Entry) error {
 	tmp := w.tempName()
 	var ino uint64
 	var err error
 	if e.Kind == merkle.KindSymlink {
 		err = w.makeLink(tmp, e)
 	} else {
-		ino, err = w.makeFile(tmp, path, e)
+		ino, err = w.makeFile(tmp, to.path, e)
+	}
+	if err == nil {
+		err = to.rename(tmp)
 	}
 	if err != nil {
 		return errors.Join(err, removeIfThere(tmp))
 	}
-	if err := unix.Renameat(unix.AT_FDCWD, tmp, dirfd, name); err != nil {
-		return errors.Join(fmt.Errorf("rename into place: %w", err), removeIfThere(tmp))
-	}
 	if e.Kind == merkle.KindFile {
-		w.mu.Lock()
-		w.fresh = append(w.fresh, freshFile{path: path, ino: ino, mtime: e.Mtime, hash: e.Hash, attrs: e.Attrs})
-		w.mu.Unlock()
+		var st fileStat
+		if err := lstatAt(to.dirfd, to.name, &st); err == nil && st.ino == ino {
+			w.note(to.path, &st, e.Hash, e.Attrs)
+		}
 	}
 	if w.o.Progress != nil {
 		n := w.bytes.Add(e.Size)
 		w.mu.Lock()
 		w.o.Progress(Progress{Phase: "checkout", Files: w.written.Load(), Bytes: n})
 		w.mu.Unlock()
+	}
+	return nil
+}
+
+// rename gives a finished file its name. A new name must not be taken by then:
+// what has it came meanwhile, or is a file of this checkout whose name the file
+// system cannot tell from this one.
+func (p place) rename(tmp string) error {
+	var err error = unix.EINVAL
+	if p.isNew {
+		err = unix.Renameat2(unix.AT_FDCWD, tmp, p.dirfd, p.name, unix.RENAME_NOREPLACE)
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // no such flag on this file system
+		err = unix.Renameat(unix.AT_FDCWD, tmp, p.dirfd, p.name)
+	}
+	if err != nil {
+		return fmt.Errorf("rename into place: %w", err)
 	}
 	return nil
 }
@@ -56,10 +79,7 @@ func removeIfThere(path string) error {
 func (w *writeOut) makeLink(tmp string, e *merkle.Entry) error {
 	target, err := w.repo.LinkTarget(e)
 	if err != nil {
-		return err
-	}
-	if bytes.IndexByte(target, 0) >= 0 || len(target) == 0 {
-		return fmt.Errorf("symlink target: %w", merkle.ErrCorrupt)
+		return fmt.Errorf("read symlink target: %w", err)
 	}
 	if err := unix.Symlinkat(string(target), unix.AT_FDCWD, tmp); err != nil {
 		return fmt.Errorf("make symlink: %w", err)
@@ -107,7 +127,7 @@ func (w *writeOut) makeFile(tmp, path string, e *merkle.Entry) (ino uint64, err 
 
 // setMtime sets the time of an open file or directory.
 func setMtime(fd int, ns int64) error {
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), mtimeSpec(ns), 0); err != nil {
+	if err := unix.UtimesNanoAt(fd, "", mtimeSpec(ns), unix.AT_EMPTY_PATH); err != nil {
 		return fmt.Errorf("set time: %w", err)
 	}
 	return nil
@@ -205,48 +225,4 @@ func blockRun(b []byte, zero bool) int {
 		n += len(block)
 	}
 	return n
-}
-
-// setDir sets a directory's attributes, mode and mtime, in this order.
-func (w *writeOut) setDir(dir string, e *merkle.Entry) error {
-	fd, err := openDirAt(w.look.rootfd, dir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	now := coarseNow()
-	if err := w.setAttrs(fd, dir, e.Attrs); err != nil {
-		return err
-	}
-	if err := unix.Fchmod(fd, uint32(e.Perm)); err != nil {
-		return fmt.Errorf("set mode: %w", err)
-	}
-	if err := setMtime(fd, e.Mtime); err != nil {
-		return err
-	}
-	var st fileStat
-	if err := lstatAt(fd, "", &st); err != nil {
-		return err
-	}
-	w.rec.putStat(dir, newStatRecord(&st, merkle.Hash{}, e.Attrs, now, clockSlack(fd)))
-	return nil
-}
-
-// deepestFirst sorts directories so that each comes before the one around it.
-func deepestFirst(set map[string]bool) []string {
-	dirs := make([]string, 0, len(set))
-	for d := range set {
-		dirs = append(dirs, d)
-	}
-	sort.Slice(dirs, func(i, j int) bool {
-		a, b := strings.Count(dirs[i], "/"), strings.Count(dirs[j], "/")
-		if (dirs[i] == "") != (dirs[j] == "") {
-			return dirs[j] == ""
-		}
-		if a != b {
-			return a > b
-		}
-		return dirs[i] < dirs[j]
-	})
-	return dirs
 }

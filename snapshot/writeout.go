@@ -9,13 +9,14 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"bole/merkle"
 )
+
+const checkoutScratch = "checkout-*"
 
 // writeOut puts entries of a tree onto disk. Files are written beside the
 // database and renamed into place, so that no half file and no followed link
@@ -29,28 +30,19 @@ type writeOut struct {
 	rec  *recorder
 	jobs *errgroup.Group
 	gctx context.Context
+	busy sync.WaitGroup // jobs that are not done
 
 	written, removed, bytes atomic.Uint64
 
-	touched map[string]bool // directories whose metadata must be set at the end
+	touched  map[string]bool   // directories whose time must be set at the end; true: made here
+	loosened map[string]uint16 // modes of directories that were made writable meanwhile
 
 	mu    sync.Mutex
 	fresh []freshFile // written and not yet in the stat table
 }
 
-// freshFile is a file as it was written, to be looked at again once the clock has moved on.
-type freshFile struct {
-	path        string
-	ino         uint64
-	mtime       int64
-	hash, attrs merkle.Hash
-}
-
-// freshBatch bounds how many written files wait to be looked at.
-const freshBatch = 8192
-
 func newWriteOut(ctx context.Context, r *Repo, look *looker, o CheckoutOptions) (*writeOut, error) {
-	tmp, err := os.MkdirTemp(r.file("tmp"), "checkout-*")
+	tmp, err := os.MkdirTemp(r.file("tmp"), checkoutScratch)
 	if err != nil {
 		return nil, fmt.Errorf("checkout: %w", err)
 	}
@@ -58,75 +50,125 @@ func newWriteOut(ctx context.Context, r *Repo, look *looker, o CheckoutOptions) 
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(tmp))
 	}
-	w := &writeOut{ctx: ctx, repo: r, look: look, o: o, tmp: tmp, rec: rec, touched: map[string]bool{}}
+	w := &writeOut{ctx: ctx, repo: r, look: look, o: o, tmp: tmp, rec: rec,
+		touched: map[string]bool{}, loosened: map[string]uint16{}}
 	w.jobs, w.gctx = errgroup.WithContext(ctx)
 	w.jobs.SetLimit(2 * max(2, runtime.GOMAXPROCS(0)))
 	return w, nil
 }
 
-func (w *writeOut) close() error {
-	return errors.Join(w.jobs.Wait(), w.rec.close(), os.RemoveAll(w.tmp))
+// close ends a checkout that came to err. The first writer that failed is the
+// reason why everything else was stopped.
+func (w *writeOut) close(err error) error {
+	if e := w.jobs.Wait(); e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = e
+	}
+	for dir, perm := range w.loosened { // what settle did not come to
+		err = errors.Join(err, w.chmod(dir, perm))
+	}
+	return errors.Join(err, w.rec.close(), os.RemoveAll(w.tmp))
 }
 
-// replace takes one path from its old entry to its new one. The subtree of a
-// directory that goes away or becomes something else goes with it.
-func (w *writeOut) replace(path string, old, now *merkle.Entry) error {
+// remove takes away what is on the old side alone, and directories that become something else.
+func (w *writeOut) remove(path string, old, now *merkle.Entry) error {
 	if err := w.gctx.Err(); err != nil {
 		return err
 	}
-	dirNow := now != nil && now.Kind == merkle.KindDir
-	if old != nil && old.Kind == merkle.KindDir && !dirNow {
+	switch {
+	case old == nil:
+		return merkle.SkipDir
+	case old.Kind != merkle.KindDir && now == nil:
+		return w.unlink(path)
+	case old.Kind == merkle.KindDir && (now == nil || now.Kind != merkle.KindDir):
 		if err := w.removeTree(path, old.Hash); err != nil {
 			return err
 		}
-	}
-	switch {
-	case now == nil && (old == nil || old.Kind != merkle.KindDir):
-		return w.unlink(path)
-	case now == nil:
-		return merkle.SkipDir
-	case dirNow:
-		return w.mkdir(path)
-	}
-	if err := w.put(path, now); err != nil {
-		return err
-	}
-	if old != nil && old.Kind == merkle.KindDir {
 		return merkle.SkipDir
 	}
 	return nil
 }
 
-// restore brings a path to an entry whatever is there now, with all below it.
+// create makes what is on the new side.
+func (w *writeOut) create(path string, old, now *merkle.Entry) error {
+	if err := w.gctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case now == nil:
+		return merkle.SkipDir
+	case now.Kind == merkle.KindDir:
+		return w.mkdir(path, w.o.Force || old != nil && old.Kind != merkle.KindDir)
+	}
+	if err := w.put(path, now); err != nil {
+		return err
+	}
+	return merkle.SkipDir
+}
+
+// restore brings a path to an entry whatever is there now, with all below it
+// that is missing.
 func (w *writeOut) restore(path string, now *merkle.Entry) error {
 	switch {
 	case now == nil:
 		var st fileStat
-		if _, _, ok, err := w.look.lstat(path, &st); err != nil || !ok || st.kind == merkle.KindDir {
-			return err // a directory that was added: what is in it is listed by itself
+		is, err := w.look.lstat(path, &st)
+		if err != nil || is != present {
+			return err
+		}
+		if st.kind == merkle.KindDir {
+			return w.rmdir(path)
 		}
 		return w.unlink(path)
 	case now.Kind != merkle.KindDir:
 		return w.put(path, now)
 	}
-	if err := w.mkdir(path); err != nil {
+	if err := w.mkdir(path, true); err != nil {
 		return err
 	}
-	return w.repo.List(now.Hash, func(e *merkle.Entry) error {
+	return w.repo.eachEntry(w.ctx, now.Hash, func(e *merkle.Entry) error {
 		p := joinPath(path, e.Name)
 		var st fileStat
-		if _, _, ok, err := w.look.lstat(p, &st); err != nil || ok {
-			return err // there: if it differs, it is listed by itself
+		if is, err := w.look.lstat(p, &st); err != nil || is == present {
+			return err // if it differs, it is listed by itself
 		}
 		return w.restore(p, e)
 	})
 }
 
+// parent opens the folder of a path, for changes in it.
+func (w *writeOut) parent(path string) (int, string, error) {
+	fd, name, err := w.look.parent(path)
+	if err != nil || os.Geteuid() == 0 {
+		return fd, name, err
+	}
+	var st fileStat
+	if err := lstatAt(fd, "", &st); err != nil {
+		return fd, name, err
+	}
+	if st.perm&0o300 != 0o300 && unix.Fchmod(fd, uint32(st.perm|0o700)) == nil {
+		w.loosened[parentPath(path)] = st.perm
+		w.touch(parentPath(path))
+	}
+	return fd, name, nil // whoever may not change the mode learns it from what comes next
+}
+
+// folder is parent for a path that gets something new: folders that are missing are made.
+func (w *writeOut) folder(path string) (int, string, error) {
+	fd, name, err := w.parent(path)
+	if !errors.Is(err, unix.ENOENT) && !(w.o.Force && (errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP))) {
+		return fd, name, err
+	}
+	if err := w.mkdir(parentPath(path), w.o.Force); err != nil {
+		return -1, name, err
+	}
+	return w.parent(path)
+}
+
 // touch notes that a directory's names change.
-func (w *writeOut) touch(dir string) { w.touched[dir] = true }
+func (w *writeOut) touch(dir string) { w.touched[dir] = w.touched[dir] }
 
 func (w *writeOut) unlink(path string) error {
-	dirfd, name, err := w.look.parent(path)
+	dirfd, name, err := w.parent(path)
 	if err == nil {
 		err = unix.Unlinkat(dirfd, name, 0)
 	}
@@ -136,16 +178,20 @@ func (w *writeOut) unlink(path string) error {
 	if err != nil {
 		return fmt.Errorf("remove %q: %w", path, err)
 	}
+	w.gone(path)
+	return nil
+}
+
+func (w *writeOut) gone(path string) {
 	w.rec.removeStat(path)
 	w.touch(parentPath(path))
 	w.removed.Add(1)
-	return nil
 }
 
 // removeTree removes what a tree has below a path; what it does not have stays,
 // and the directories around it.
 func (w *writeOut) removeTree(path string, dir merkle.Hash) error {
-	err := w.repo.List(dir, func(e *merkle.Entry) error {
+	err := w.repo.eachEntry(w.ctx, dir, func(e *merkle.Entry) error {
 		p := joinPath(path, e.Name)
 		if e.Kind == merkle.KindDir {
 			return w.removeTree(p, e.Hash)
@@ -155,8 +201,13 @@ func (w *writeOut) removeTree(path string, dir merkle.Hash) error {
 	if err != nil {
 		return err
 	}
+	return w.rmdir(path)
+}
+
+// rmdir removes a directory if it is empty.
+func (w *writeOut) rmdir(path string) error {
 	w.look.forget()
-	dirfd, name, err := w.look.parent(path)
+	dirfd, name, err := w.parent(path)
 	if err == nil {
 		err = unix.Unlinkat(dirfd, name, unix.AT_REMOVEDIR)
 	}
@@ -167,56 +218,59 @@ func (w *writeOut) removeTree(path string, dir merkle.Hash) error {
 		return fmt.Errorf("remove folder %q: %w", path, err)
 	}
 	delete(w.touched, path)
-	w.rec.removeStat(path)
-	w.touch(parentPath(path))
-	w.removed.Add(1)
+	delete(w.loosened, path)
+	w.gone(path)
 	return nil
 }
 
-// mkdir makes a directory, in place of a file if need be. Its metadata comes last.
-func (w *writeOut) mkdir(path string) error {
-	dirfd, name, err := w.look.parent(path)
+// mkdir makes a directory, with over in place of what is none. Its metadata comes last.
+func (w *writeOut) mkdir(path string, over bool) error {
+	w.look.forget()
+	dirfd, name, err := w.folder(path)
 	if err == nil {
 		err = unix.Mkdirat(dirfd, name, 0o700)
 	}
 	if errors.Is(err, unix.EEXIST) {
 		var st fileStat
-		if err = lstatAt(dirfd, name, &st); err == nil && st.kind != merkle.KindDir {
+		if err = lstatAt(dirfd, name, &st); err == nil && st.kind == merkle.KindDir {
+			w.touch(path)
+			return nil
+		}
+		if err == nil && !over {
+			err = unix.EEXIST
+		}
+		if err == nil {
 			if err = unix.Unlinkat(dirfd, name, 0); err == nil {
 				err = unix.Mkdirat(dirfd, name, 0o700)
 			}
-		} else if err == nil {
-			w.touch(path)
-			return nil
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("make folder %q: %w", path, err)
 	}
-	w.touch(path)
+	w.touched[path] = true
 	w.touch(parentPath(path))
 	w.written.Add(1)
 	return nil
 }
 
-// put writes a file or symlink, in the background.
+// put writes a file or symlink, in the background, unless it is there already.
 func (w *writeOut) put(path string, e *merkle.Entry) error {
-	dirfd, name, err := w.look.parent(path)
+	to, right, err := w.clear(path, e)
 	if err != nil {
 		return fmt.Errorf("write %q: %w", path, err)
 	}
-	fd, err := unix.FcntlInt(uintptr(dirfd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
+	if right {
+		return unix.Close(to.dirfd)
 	}
-	w.touch(parentPath(path))
-	clone := e.Clone()
+	w.busy.Add(1)
 	w.jobs.Go(func() error {
-		defer unix.Close(fd)
+		defer w.busy.Done()
+		defer unix.Close(to.dirfd)
 		if err := w.gctx.Err(); err != nil {
 			return err
 		}
-		if err := w.write(fd, name, path, &clone); err != nil {
+		if err := w.write(to, e); err != nil {
 			return fmt.Errorf("write %q: %w", path, err)
 		}
 		return nil
@@ -224,66 +278,81 @@ func (w *writeOut) put(path string, e *merkle.Entry) error {
 	return w.noteBatch(freshBatch)
 }
 
-// noteBatch takes written files into the stat table. The clock moves on first,
-// so that their records prove something.
-func (w *writeOut) noteBatch(least int) error {
-	w.mu.Lock()
-	fresh := w.fresh
-	if len(fresh) < least || len(fresh) == 0 {
-		w.mu.Unlock()
-		return nil
+// clear makes a path ready for an entry, unless it is right already. The
+// descriptor of the place belongs to the caller.
+func (w *writeOut) clear(path string, e *merkle.Entry) (to place, right bool, err error) {
+	dirfd, name, err := w.folder(path)
+	if err != nil {
+		return to, false, err
 	}
-	w.fresh = nil
-	w.mu.Unlock()
-	slack := clockSlack(w.look.rootfd)
-	if slack < 1e9 {
-		time.Sleep(time.Duration(2 * slack))
+	w.touch(parentPath(path))
+	if dirfd, err = unix.FcntlInt(uintptr(dirfd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		return to, false, err
 	}
-	for _, f := range fresh {
-		var st fileStat
-		now := coarseNow()
-		if _, _, ok, err := w.look.lstat(f.path, &st); err != nil {
-			return err
-		} else if ok && st.ino == f.ino && st.mtime == f.mtime {
-			w.rec.putStat(f.path, newStatRecord(&st, f.hash, f.attrs, now, slack))
-		}
-		if err := w.rec.stored(0); err != nil {
-			return err
-		}
+	to = place{dirfd: dirfd, name: name, path: path}
+	var st fileStat
+	switch err = lstatAt(dirfd, name, &st); {
+	case errors.Is(err, unix.ENOENT):
+		to.isNew, err = true, nil
+	case err != nil:
+	case st.kind == merkle.KindDir && w.o.Force:
+		err = w.removeAll(dirfd, name, path)
+	default:
+		right, err = w.isRight(dirfd, name, path, &st, e)
 	}
-	return nil
+	if err != nil {
+		unix.Close(dirfd)
+	}
+	return to, right, err
 }
 
-// settle waits for the writers, sets the directories' metadata from the target
-// (deepest first) and notes what everything looks like now.
-func (w *writeOut) settle(target *merkle.Entry) error {
-	if err := w.jobs.Wait(); err != nil {
-		return err
+// isRight says whether what is on disk is an entry to the last detail, as far as
+// the stat table proves it: a checkout that was killed need not write it again.
+func (w *writeOut) isRight(dirfd int, name, path string, st *fileStat, e *merkle.Entry) (bool, error) {
+	if st.kind != e.Kind || st.mtime != e.Mtime || st.farTime {
+		return false, nil
 	}
-	if err := w.noteBatch(1); err != nil {
-		return err
+	if e.Kind == merkle.KindSymlink {
+		target, err := readLinkAt(dirfd, name)
+		return err == nil && len(e.Target) > 0 && string(target) == string(e.Target), nil
 	}
-	w.touch("") // the root's own mode and attributes belong to the commit
-	for _, dir := range deepestFirst(w.touched) {
-		if err := w.ctx.Err(); err != nil {
-			return err
+	if st.perm != e.Perm {
+		return false, nil
+	}
+	rec, err := w.repo.statOf(worktreeLedger(), path)
+	return err == nil && rec != nil && rec.proves(st) && rec.hash == e.Hash && rec.attrs == e.Attrs, err
+}
+
+// removeAll removes a directory that force puts something else in place of.
+func (w *writeOut) removeAll(dirfd int, name, path string) error {
+	fd, err := openDirAt(dirfd, name)
+	if err != nil {
+		return fmt.Errorf("open folder %q: %w", path, err)
+	}
+	defer unix.Close(fd)
+	if os.Geteuid() != 0 {
+		unix.Fchmod(fd, 0o700) // if that fails, so does what follows
+	}
+	l, err := readListing(fd)
+	if err != nil {
+		return fmt.Errorf("folder %q: %w", path, err)
+	}
+	for i := range l.names {
+		below := string(l.name(i))
+		err := unix.Unlinkat(fd, below, 0)
+		if errors.Is(err, unix.EISDIR) {
+			err = w.removeAll(fd, below, joinPath(path, below))
 		}
-		var e *merkle.Entry
-		err := w.repo.View(func(rd merkle.Reader) (err error) {
-			e, err = entryAt(rd, target, dir)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if e == nil || e.Kind != merkle.KindDir {
-			continue
-		}
-		if err := w.setDir(dir, e); err != nil {
-			return fmt.Errorf("set mode and time of folder %q: %w", dir, err)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("remove %q: %w", joinPath(path, below), err)
 		}
 	}
-	return w.rec.flush()
+	w.look.forget()
+	if err := unix.Unlinkat(dirfd, name, unix.AT_REMOVEDIR); err != nil {
+		return fmt.Errorf("remove folder %q: %w", path, err)
+	}
+	w.removed.Add(1)
+	return nil
 }
 
 // tempName is a fresh path beside the database.
