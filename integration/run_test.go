@@ -68,6 +68,11 @@ func childEnv(extra []string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "LC_ALL=C", "TZ=UTC",
 		"TMPDIR=" + os.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GOTRACEBACK=all",
 	}
+	for _, name := range []string{"GOMAXPROCS", "GORACE", "GODEBUG"} {
+		if v, given := os.LookupEnv(name); given {
+			env = append(env, name+"="+v)
+		}
+	}
 	return append(env, extra...)
 }
 
