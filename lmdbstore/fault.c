@@ -69,12 +69,13 @@ void bole_watch_env(void *env)
 }
 
 /*
- * LMDB has no call that tells where its map lies. MDB_env keeps the address in
- * the word behind the pointer to its path (0.9.19, the version bundled with
- * lmdb-go v1.8.0), and mdb_env_get_path gives that very pointer, so the word
- * is found without trusting an offset. The caller checks what lies there.
+ * LMDB has no call that tells where its maps lie. MDB_env keeps the addresses
+ * in the words behind the pointer to its path: first that of the data, then
+ * that of the lock file (0.9.19, the version bundled with lmdb-go v1.8.0).
+ * mdb_env_get_path gives that very pointer, so the words are found without
+ * trusting an offset. The caller checks what lies there.
  */
-void *bole_map_address(void *env)
+void *bole_map_address(void *env, int which)
 {
 	const char *path = NULL;
 	void **words = env;
@@ -84,6 +85,6 @@ void *bole_map_address(void *env)
 		return NULL;
 	for (i = 0; i < 16; i++)
 		if (words[i] == (void *)path)
-			return words[i + 1];
+			return words[i + 1 + which];
 	return NULL;
 }

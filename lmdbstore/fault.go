@@ -26,14 +26,19 @@ func watch(env *lmdb.Env) { C.bole_watch_env(envPointer(env)) }
 // database file (mdb.c, MDB_MAGIC).
 const lmdbMagic = 0xBEEFC0DE
 
+// errUnknownLMDB means that mappedAt did not find what it looked for.
+var errUnknownLMDB = errors.New("cannot find the database's memory map: the LMDB library is not the one this program was written for")
+
+// mappedAt returns where LMDB has mapped data.mdb (0) or lock.mdb (1), or nil.
+func mappedAt(env *lmdb.Env, which int) unsafe.Pointer {
+	return C.bole_map_address(envPointer(env), C.int(which))
+}
+
 // mapAddress returns where the environment's map begins.
 func mapAddress(env *lmdb.Env, pageSize int) (unsafe.Pointer, error) {
-	base := C.bole_map_address(envPointer(env))
-	if base == nil || uintptr(base)%uintptr(pageSize) != 0 {
-		return nil, errors.New("cannot find the database's memory map: the LMDB library is not the one this program was written for")
-	}
-	if *(*uint32)(unsafe.Add(base, pageHeader)) != lmdbMagic {
-		return nil, errors.New("the database's memory map does not begin with a database")
+	base := mappedAt(env, 0)
+	if base == nil || uintptr(base)%uintptr(pageSize) != 0 || *(*uint32)(unsafe.Add(base, pageHeader)) != lmdbMagic {
+		return nil, errUnknownLMDB
 	}
 	return base, nil
 }

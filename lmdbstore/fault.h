@@ -3,6 +3,6 @@
 
 /* Both take the MDB_env behind a lmdb.Env. */
 void bole_watch_env(void *env);
-void *bole_map_address(void *env);
+void *bole_map_address(void *env, int which);
 
 #endif

@@ -217,3 +217,114 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	mustFail(t, s.Update(func(w *Writer) error { return nil }), ErrReadOnly)
 }
+
+func init() {
+	// Makes a database and takes one step; status 4 for an error.
+	children["create"] = func(args []string) int {
+		err := Create(args[0], Options{})
+		if err == nil {
+			var s *Store
+			if s, err = Open(args[0], Options{}); err == nil {
+				err = s.Update(func(w *Writer) error { return w.Put(Refs, []byte("main"), []byte("x")) })
+				fatal(s.Close())
+			}
+		}
+		if err != nil {
+			fmt.Println(err)
+			return 4
+		}
+		return 0
+	}
+	// Has many readers at once, which touch all of the lock file.
+	children["many views"] = func(args []string) int {
+		s, err := Open(args[0], Options{})
+		if err != nil {
+			fmt.Println(err)
+			return 4
+		}
+		var nest func(left int) error
+		nest = func(left int) error {
+			return s.View(func(r *Reader) error {
+				if left == 0 {
+					return nil
+				}
+				return nest(left - 1)
+			})
+		}
+		fatal(nest(1000))
+		fatal(s.Close())
+		return 0
+	}
+}
+
+// smallDisk mounts a disk of that many bytes and returns where.
+func smallDisk(t *testing.T, size int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small disk")
+	}
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Skipf("cannot mount here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return disk
+}
+
+// TestCreateOnSmallDisks: from one page upward, each size gives an error that
+// names a file, until it succeeds.
+func TestCreateOnSmallDisks(t *testing.T) {
+	for size := 4096; ; size += 5 * 4096 {
+		dir := filepath.Join(smallDisk(t, size), "db")
+		status, stdout, stderr := runChild(t, "create", dir)
+		if status == 0 {
+			if size < lockSize {
+				t.Errorf("succeeds with %d bytes", size)
+			}
+			return
+		}
+		if status != 4 || stderr != "" || !strings.Contains(stdout, dir) || !strings.Contains(stdout, "no space left") {
+			t.Errorf("%d bytes: status %d\n%s%s", size, status, stdout, stderr)
+		}
+		if size > 1<<20 {
+			t.Fatal("never succeeds")
+		}
+	}
+}
+
+// TestReadersOnFullDisk: readers need no space.
+func TestReadersOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, 400<<10)
+	dir := filepath.Join(disk, "db")
+	if err := Create(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(disk, "filler")
+	if err := os.WriteFile(filler, make([]byte, 400<<10), 0o666); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	if status, stdout, stderr := runChild(t, "many views", dir); status != 0 {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+	// A lock file that was copied with holes is an error, not a signal.
+	lock := filepath.Join(dir, "lock.mdb")
+	if err := errors.Join(os.Truncate(lock, 4096), os.Truncate(lock, lockSize)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filler, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 400<<10)); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	status, stdout, stderr := runChild(t, "many views", dir)
+	if status != 4 || stderr != "" || !strings.Contains(stdout, lock) || !strings.Contains(stdout, "no space left") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}

@@ -40,8 +40,9 @@ const (
 	DefaultMapSize = 1 << 40
 	// smallMapSize is taken when the address space of the process is limited.
 	smallMapSize = 4 << 30
-	// maxReaders is the number of reader slots, over all processes.
-	maxReaders = 2048
+	// maxReaders is the least number of reader slots, over all processes; LMDB
+	// makes as many as fit lock.mdb.
+	maxReaders = 1024
 	// readWhole is the length in bytes up to which a database is read ahead whole at open.
 	readWhole = 64 << 20
 	// openPatience is how long Open goes on when another process is just
@@ -175,8 +176,19 @@ func openBare(dir string, o Options, extra uint) (_ *Store, err error) {
 			flags |= lmdb.NoLock
 		}
 	}
+	locked := flags&lmdb.NoLock == 0
+	if locked {
+		if err := s.allocateLock(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openPatiently(flags, o); err != nil {
 		return nil, err
+	}
+	if locked {
+		if err := s.populateLock(); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.learn()
 }
