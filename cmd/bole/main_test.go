@@ -172,8 +172,9 @@ func scriptPty(ts *testscript.TestScript, neg bool, args []string) {
 	if neg != (err != nil) {
 		ts.Fatalf("%v: %s", err, shown)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("pty.out"), shown, 0o644))
-	ts.Check(ts.Exec("cat", "pty.out"))
+	file := filepath.Join(ts.Getenv("WORK"), "pty.out")
+	ts.Check(os.WriteFile(file, shown, 0o644))
+	ts.Check(ts.Exec("cat", file))
 }
 
 // allCommands walks the tree of commands without cobra's own.
