@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -337,6 +338,8 @@ func (s *Store) openTables(extra uint) error {
 	flags := uint(lmdb.Readonly)
 	if extra != 0 {
 		flags = 0
+		runtime.LockOSThread() // LMDB's write lock belongs to the thread that took it
+		defer runtime.UnlockOSThread()
 	}
 	txn, err := s.beginRead(flags)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"bole/merkle"
@@ -393,4 +394,33 @@ func TestTransactionNumbers(t *testing.T) {
 	if after := txnID(t, s); after != before+1 {
 		t.Errorf("updates without a change: %d became %d", before, after)
 	}
+}
+
+// TestCreateAtOnce: many databases made by goroutines that the scheduler moves
+// from thread to thread; LMDB's write lock belongs to one.
+func TestCreateAtOnce(t *testing.T) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10 {
+				dir := filepath.Join(t.TempDir(), "db")
+				if err := Create(dir, Options{}); err != nil {
+					t.Error(err)
+					return
+				}
+				s, err := Open(dir, Options{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Update(putNodes(0, 10, 100)); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
