@@ -16,7 +16,7 @@ var (
 	syncCall = regexp.MustCompile(`(?m)^(?:\d+ +)?(fsync|fdatasync|sync|syncfs|msync)\(`)
 	rangeOp  = regexp.MustCompile(`(?m)^(?:\d+ +)?sync_file_range\(.*WAIT`)
 	dsyncOp  = regexp.MustCompile(`(?m)^(?:\d+ +)?pwritev2\(.*RWF_D?SYNC`)
-	dsyncFD  = regexp.MustCompile(`(?m)^(?:\d+ +)?(?:open|openat|openat2)\(.*\bO_D?SYNC\b.*\) = (\d+)`)
+	dsyncFD  = regexp.MustCompile(`(?m)^(?:\d+ +)?(?:open|openat|openat2)\(.*\bO_D?SYNC\b.*\) += (\d+)`)
 )
 
 // countSyncs runs a command under strace and returns how many times it waited
