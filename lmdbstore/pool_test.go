@@ -207,7 +207,10 @@ func TestKilledReadersLeaveNoSlots(t *testing.T) {
 func TestManyProcessesAtOnce(t *testing.T) {
 	s := newStore(t)
 	update(t, s, putNodes(0, 10, 400))
-	const n = 160
+	n := 160
+	if raceEnabled {
+		n = 40
+	}
 	running := startInside(t, s.Dir(), n)
 	if in := readersInUse(t, s); in < n {
 		t.Errorf("%d slots for %d readers", in, n)
