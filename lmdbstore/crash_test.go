@@ -82,6 +82,7 @@ func checkSteps(t *testing.T, s *Store) (n uint64) {
 // TestKilledWriter: kill -9 at any moment leaves whole transactions, all that
 // were reported, and no lock.
 func TestKilledWriter(t *testing.T) {
+	manyProcesses(t)
 	dir := newDir(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	last := uint64(0)
@@ -122,6 +123,7 @@ func TestKilledWriter(t *testing.T) {
 }
 
 func TestTwoProcessesWrite(t *testing.T) {
+	manyProcesses(t)
 	s := newStore(t)
 	var running []*exec.Cmd
 	for range 2 {

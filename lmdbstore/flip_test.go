@@ -143,6 +143,7 @@ func flipDatabase(t *testing.T) []byte {
 // the sentence, and ends; and one that checks the pages first never says the
 // sentence.
 func TestFlippedBytes(t *testing.T) {
+	manyProcesses(t)
 	whole := flipDatabase(t)
 	offsets := []int{16, 4096 + 16, 8192 + 12}
 	spread := 50

@@ -135,6 +135,7 @@ func checkFull(t *testing.T, dir, stdout, stderr string) {
 
 // TestFileMayNotGrow: the system refuses to let data.mdb grow, at many sizes.
 func TestFileMayNotGrow(t *testing.T) {
+	manyProcesses(t)
 	for _, size := range []int{36864, 40960, 45000, 99_000, 300_000, 1_000_000} {
 		dir := newDir(t)
 		_, stdout, stderr := runChild(t, "file limit", dir, fmt.Sprint(size))
@@ -278,6 +279,7 @@ func smallDisk(t *testing.T, size int) string {
 // TestCreateOnSmallDisks: from one page upward, each size gives an error that
 // names a file, until it succeeds.
 func TestCreateOnSmallDisks(t *testing.T) {
+	manyProcesses(t)
 	for size := 4096; ; size += 5 * 4096 {
 		dir := filepath.Join(smallDisk(t, size), "db")
 		status, stdout, stderr := runChild(t, "create", dir)

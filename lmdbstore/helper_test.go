@@ -49,6 +49,15 @@ func childCommand(t testing.TB, mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// manyProcesses skips, in a short run, a test that is about processes and not
+// about what goes on inside one.
+func manyProcesses(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+}
+
 // runChild runs children[mode] to its end and returns its exit status and what
 // it wrote. A child that was killed, by a signal or the time limit, fails the test.
 func runChild(t testing.TB, mode string, args ...string) (status int, stdout, stderr string) {

@@ -173,6 +173,7 @@ func startInside(t *testing.T, dir string, n int) []insideChild {
 }
 
 func TestKilledReadersLeaveNoSlots(t *testing.T) {
+	manyProcesses(t)
 	s := newStore(t)
 	update(t, s, putNodes(0, 10, 400))
 	for range 6 {
@@ -205,6 +206,7 @@ func TestKilledReadersLeaveNoSlots(t *testing.T) {
 }
 
 func TestManyProcessesAtOnce(t *testing.T) {
+	manyProcesses(t)
 	s := newStore(t)
 	update(t, s, putNodes(0, 10, 400))
 	n := 160

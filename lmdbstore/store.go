@@ -170,28 +170,29 @@ func openBare(dir string, o Options, extra uint) (_ *Store, err error) {
 			return nil, err
 		}
 	}
+	if err := s.openLocked(o, diskReadOnly); err != nil {
+		return nil, err
+	}
+	return s, s.learn()
+}
+
+// openLocked opens the environment with its lock file, or without one on a
+// disk that nobody can write.
+func (s *Store) openLocked(o Options, diskReadOnly bool) error {
 	flags := uint(lmdb.NoTLS)
 	if o.ReadOnly {
 		flags |= lmdb.Readonly
-		if diskReadOnly {
-			flags |= lmdb.NoLock
-		}
 	}
-	locked := flags&lmdb.NoLock == 0
-	if locked {
-		if err := s.allocateLock(); err != nil {
-			return nil, err
-		}
+	if diskReadOnly {
+		return s.openPatiently(flags|lmdb.NoLock, o)
+	}
+	if err := s.allocateLock(); err != nil {
+		return err
 	}
 	if err := s.openPatiently(flags, o); err != nil {
-		return nil, err
+		return err
 	}
-	if locked {
-		if err := s.populateLock(); err != nil {
-			return nil, err
-		}
-	}
-	return s, s.learn()
+	return s.populateLock()
 }
 
 // register notes that this process has the database open.
