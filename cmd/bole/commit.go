@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bole/merkle"
 	"bole/snapshot"
@@ -48,14 +49,18 @@ working directory was brought to it.`,
 			})
 		},
 	}
-	f := cmd.Flags()
+	o.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&o.allowEmpty, "allow-empty", false, "also when nothing has changed")
+	return cmd
+}
+
+// addTo adds the flags that every command has that makes a commit.
+func (o *commitFlags) addTo(f *pflag.FlagSet) {
 	f.StringArrayVarP(&o.messages, "message", "m", nil, "`TEXT` of the message; repeated: paragraphs")
 	f.StringVarP(&o.file, "file", "F", "", "read the message from `FILE`")
 	f.StringVar(&o.author, "author", "", `"NAME <MAIL>" of who made the change`)
 	f.StringVar(&o.date, "date", "", "when the change was made: RFC 3339 or @SECONDS since 1970")
-	f.BoolVar(&o.allowEmpty, "allow-empty", false, "also when nothing has changed")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
-	return cmd
 }
 
 // meta is all of a commit's data but the message; zero fields mean "now, by me".

@@ -51,12 +51,9 @@ goes on where it was when it is run again.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVarP(&o.messages, "message", "m", nil, "`TEXT` of the message; repeated: paragraphs")
-	f.StringVarP(&o.file, "file", "F", "", "read the message from `FILE`")
-	f.StringVar(&o.author, "author", "", `"NAME <MAIL>" of who made the change`)
+	o.addTo(f)
 	f.StringVar(&o.branch, "branch", "", "`NAME` of the branch (by default the current one)")
 	f.BoolVar(&o.move, "move", false, "take the files themselves and remove the sources")
-	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return cmd
 }
 

@@ -81,15 +81,20 @@ Exit codes: 0 done; 1 the answer is no, or something is wrong; 2 wrong use.`,
 	root.PersistentFlags().StringArrayVarP(&a.dirs, "directory", "C", nil, "run as if started in `DIR`")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{err} })
 	root.SetHelpCommand(newHelpCmd())
+	root.SetVersionTemplate("bole {{.Version}}\n")
+	addCommands(a, root)
+	return root
+}
+
+// addCommands adds ours and, fitted to them, cobra's own.
+func addCommands(a *app, root *cobra.Command) {
 	root.AddGroup(groups...)
 	root.AddCommand(commands(a)...)
 	root.InitDefaultHelpCmd()
-	root.SetVersionTemplate("bole {{.Version}}\n")
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		fixCompletionCmd(c)
 	}
-	return root
 }
 
 // fixCompletionCmd makes a missing or unknown shell wrong use; cobra shows the help.

@@ -26,9 +26,13 @@ func TestMain(m *testing.M) {
 func again() {
 	if os.Getenv(againEnv) != "" {
 		fmt.Println("child", os.Args[1:])
+		_, _ = unix.Write(3, []byte("ready\n")) // not open in most tests
 		os.Exit(7)
 	}
 	a := newApp()
+	if len(os.Args) > 1 && os.Args[1] == "ready" {
+		a.openReadyPipe(3)
+	}
 	code, did := a.runAgain(fmt.Errorf("open: %w", lmdbstore.ErrSamePID))
 	if _, other := a.runAgain(errors.New("something else")); !did || other {
 		code = 99

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bole/fs"
 )
@@ -46,7 +47,11 @@ always verified. --allow-other lets other users in.`,
 			return a.mount(o, rev, args[len(args)-1])
 		},
 	}
-	f := cmd.Flags()
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *mountFlags) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.foreground, "foreground", false, "serve until interrupted or unmounted")
 	f.BoolVar(&o.allowOther, "allow-other", false, "let other users in")
 	f.BoolVar(&o.verify, "verify", false, "hash large files before their first open")
@@ -55,7 +60,6 @@ always verified. --allow-other lets other users in.`,
 	if err := f.MarkHidden("ready-fd"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
-	return cmd
 }
 
 func (a *app) mount(o mountFlags, rev, dir string) error {

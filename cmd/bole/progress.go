@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -46,7 +47,7 @@ func (a *app) showProgress(p snapshot.Progress) {
 		if a.bar != nil {
 			_ = a.bar.Clear() // a bar that cannot be drawn is no failure of the command
 		}
-		a.bar = newBar(p.Phase, total, p.TotalBytes > 0)
+		a.bar = newBar(a.err, p.Phase, total, p.TotalBytes > 0)
 	}
 	if total > 0 && a.bar.GetMax64() != total {
 		a.bar.ChangeMax64(total)
@@ -57,12 +58,12 @@ func (a *app) showProgress(p snapshot.Progress) {
 	_ = a.bar.Set64(done)
 }
 
-func newBar(phase string, total int64, bytes bool) *bar {
+func newBar(w io.Writer, phase string, total int64, bytes bool) *bar {
 	if total == 0 {
 		total = -1 // unknown: a spinner
 	}
 	return &bar{phase: phase, bytes: bytes, ProgressBar: progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(phase),
 		progressbar.OptionShowBytes(bytes),
 		progressbar.OptionUseIECUnits(true),

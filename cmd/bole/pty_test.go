@@ -48,7 +48,7 @@ func runOnTerminal(ts *testscript.TestScript, args []string) (shown []byte, err 
 	}
 	cmd.Err = nil
 	cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"HOME", "XDG_CONFIG_HOME", "TZ", "TERM", "NO_COLOR", "EDITOR", "VISUAL", "TMPDIR"} {
+	for _, key := range []string{"HOME", "XDG_CONFIG_HOME", "TZ", "TERM", "NO_COLOR", "EDITOR", "VISUAL", "TMPDIR", "GOCOVERDIR"} {
 		if v := ts.Getenv(key); v != "" {
 			cmd.Env = append(cmd.Env, key+"="+v)
 		}
