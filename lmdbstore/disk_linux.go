@@ -3,7 +3,11 @@ package lmdbstore
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,7 +29,10 @@ func badDisk(magic int64) string {
 }
 
 // checkDisk refuses a folder on a disk where no database can live, and tells
-// whether the disk is mounted read-only.
+// whether the disk is read-only, so that nobody can write the database. A disk
+// that is read-only through this mount alone (a bind mount into a container) is
+// refused: there may be writers elsewhere, and without a lock file they would
+// use pages again under a reader.
 func checkDisk(dir string) (readOnly bool, err error) {
 	var st unix.Statfs_t
 	for {
@@ -40,7 +47,43 @@ func checkDisk(dir string) (readOnly bool, err error) {
 	if name := badDisk(int64(st.Type)); name != "" {
 		return false, fmt.Errorf("%s is on %s: %w", dir, name, ErrBadDisk)
 	}
-	return st.Flags&unix.ST_RDONLY != 0, nil
+	if st.Flags&unix.ST_RDONLY == 0 {
+		return false, nil
+	}
+	writable, err := writableElsewhere(dir)
+	if err != nil {
+		return false, err
+	}
+	if writable {
+		return false, fmt.Errorf("%w (the disk is read-only in this place only; readers need to write lock.mdb as long as others can write the database)",
+			&os.PathError{Op: "open", Path: filepath.Join(dir, "lock.mdb"), Err: unix.EROFS})
+	}
+	return true, nil
+}
+
+// writableElsewhere tells whether the file system of a folder on a read-only
+// mount is itself writable.
+func writableElsewhere(dir string) (bool, error) {
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return false, err
+	}
+	mounts, err := mountinfo.GetMounts(mountinfo.ParentsFilter(real))
+	if err != nil {
+		return false, fmt.Errorf("find the disk of %s: %w", dir, err)
+	}
+	writable, deepest := false, -1
+	for _, m := range mounts {
+		// Of mounts on one place the last one is on top.
+		if len(m.Mountpoint) >= deepest {
+			deepest = len(m.Mountpoint)
+			writable = slices.Contains(strings.Split(m.VFSOptions, ","), "rw")
+		}
+	}
+	return writable, nil
 }
 
 // readAhead asks the kernel for the whole file when it is small: keys are

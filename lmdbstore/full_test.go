@@ -175,18 +175,7 @@ func TestDiskFull(t *testing.T) {
 
 // TestReadOnlyDisk: on a disk that nobody can write no lock file is needed.
 func TestReadOnlyDisk(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to mount a disk")
-	}
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("cannot mount here: %v", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	}()
+	disk := smallDisk(t, 8<<20)
 	dir := filepath.Join(disk, "db")
 	if err := Create(dir, Options{}); err != nil {
 		t.Fatal(err)
@@ -217,6 +206,32 @@ func TestReadOnlyDisk(t *testing.T) {
 		t.Error(err)
 	}
 	mustFail(t, s.Update(func(w *Writer) error { return nil }), ErrReadOnly)
+}
+
+// TestReadOnlyBindMount: others may write what cannot be written here, so a
+// reader without a lock is refused.
+func TestReadOnlyBindMount(t *testing.T) {
+	disk, bind := smallDisk(t, 8<<20), t.TempDir()
+	if err := Create(filepath.Join(disk, "db"), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(disk, bind, "", syscall.MS_BIND, ""); err != nil {
+		t.Skipf("cannot mount here: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(bind, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := syscall.Mount("", bind, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(bind, "db")
+	for _, o := range []Options{{}, {ReadOnly: true}} {
+		_, err := Open(dir, o)
+		mustFail(t, err, syscall.EROFS, dir, "lock.mdb")
+	}
+	openDir(t, filepath.Join(disk, "db"))
 }
 
 func init() {
