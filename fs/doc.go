@@ -8,9 +8,9 @@
 // what was logged; each is a leaf: nothing is called with one of them held, no
 // database reader is opened and no request is sent to the kernel. A database
 // reader (snapshot.Repo.View) is held only while nodes are read, never while a
-// content is read or a reply is written. Notifications to the kernel are sent by
-// the goroutines of push.go and warm.go with no lock held, because the kernel may
-// wait for an unanswered READ before it takes them.
+// content is read or a reply is written. Notifications are sent to the kernel with
+// no lock held and by nobody who has a request to answer (push.go and warm.go),
+// because the kernel may wait for an unanswered READ before it takes them.
 //
 // Lifetimes. A row lives from the first reply that names it to the FORGET of the
 // last one. Entries lent by a reader die with the View that lent them; what a

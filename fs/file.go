@@ -113,8 +113,8 @@ func (f *filesystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	f.counters.bytesRead.Add(uint64(len(buf)))
 	a := &readReply{data: [1][]byte{buf}}
 	if size <= smallContent && in.Offset == 0 {
-		a.push = f.push
-		a.r, a.slot, _ = f.rows.get(in.NodeId)
+		r, slot, _ := f.rows.get(in.NodeId)
+		a.push, a.next = f.push, f.push.prepare(r, slot)
 	}
 	return a, fuse.OK
 }
@@ -123,17 +123,16 @@ func (f *filesystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 // it is and calls Done when it is on its way to the program.
 type readReply struct {
 	data [1][]byte
-	push *pusher // nil where nothing is to be pushed after it
-	r    *row
-	slot uint32
+	push *pusher
+	next *window // to be pushed after it; nil for nothing
 }
 
 func (a *readReply) Slices() ([][]byte, fuse.Status)    { return a.data[:], fuse.OK }
 func (a *readReply) Bytes([]byte) ([]byte, fuse.Status) { return a.data[0], fuse.OK }
 func (a *readReply) Size() int                          { return len(a.data[0]) }
 func (a *readReply) Done() {
-	if a.push != nil {
-		a.push.saw(a.r, a.slot)
+	if a.next != nil {
+		a.push.send(a.next)
 	}
 }
 

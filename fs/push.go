@@ -1,10 +1,6 @@
 package fs
 
 import (
-	"os"
-	"sync"
-	"sync/atomic"
-
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"bole/merkle"
@@ -12,14 +8,23 @@ import (
 
 // Pushing ahead. A program that reads a folder's small files in the order of
 // its listing (tar, rsync, cp) sends one READ and sleeps until it is answered,
-// for every file. So after one such READ the contents of the next files are put
-// into the kernel's page cache unasked, where the program finds them.
+// for every file. So the handler of such a READ also reads the next files, and
+// when its answer is out their contents are put into the kernel's page cache
+// unasked, one write each, where the program finds them.
+//
+// They are sent by the goroutine that has just answered (go-fuse calls the
+// reply's Done), not by one of its own: on two CPUs, waking another one costs
+// the program enough time to ask for the file itself (see docs/DESIGN.md). The
+// kernel may make such a write wait for a page that a READ is under way for.
+// That READ is answered all the same: whoever takes a request from the kernel
+// sees to it that another goroutine waits for the next, no handler waits for a
+// push, and a push begins when its own READ is answered.
 
 const (
-	firstWindow = 16      // files pushed after the first READ in a directory
-	maxWindow   = 64      // and, doubling, after each READ that went on where pushing had ended
-	windowBytes = 1 << 20 // of contents in one window
-	pushQueue   = 64      // windows that wait; more are dropped
+	firstWindow = 16        // files pushed after the first READ in a directory
+	maxWindow   = 64        // and, doubling, after each READ that went on where pushing had ended
+	windowBytes = 256 << 10 // of contents in one window
+	pushers     = 4         // windows under way at a time; further READs push nothing
 	maxCredit   = 64
 	hitCredit   = 16
 	probeEvery  = 8
@@ -58,63 +63,31 @@ func (s *stream) read(slot uint32, credit *int) uint32 {
 	return s.window
 }
 
-// pusher is the goroutine that pushes. Handlers only leave it a note.
+// pusher holds what pushing needs for the whole mount.
 type pusher struct {
 	f      *filesystem
-	jobs   chan pushJob
-	credit int // guarded by rows.mu
-	probes atomic.Uint32
-}
-
-type pushJob struct {
-	r     *row
-	slot  uint32 // that was read
-	files uint32 // to push after it
+	free   chan *window
+	credit int    // guarded by rows.mu
+	probes uint32 // guarded by rows.mu
 }
 
 func newPusher(f *filesystem) *pusher {
-	return &pusher{f: f, jobs: make(chan pushJob, pushQueue), credit: maxCredit}
+	p := &pusher{f: f, free: make(chan *window, pushers), credit: maxCredit}
+	for range pushers {
+		p.free <- &window{}
+	}
+	return p
 }
 
-// saw is told of each READ of a small file, once it is answered. It never waits.
-func (p *pusher) saw(r *row, slot uint32) {
-	p.f.rows.mu.Lock()
-	n := r.stream.read(slot, &p.credit)
-	p.f.rows.mu.Unlock()
-	if n == 0 {
-		return
-	}
-	if inlinePush {
-		b := batches.Get().(*batch)
-		p.push(b, pushJob{r, slot, n})
-		batches.Put(b)
-		return
-	}
-	select {
-	case p.jobs <- pushJob{r, slot, n}:
-	default:
-	}
-}
-
-// run pushes until stop is closed.
-func (p *pusher) run(stop <-chan struct{}) {
-	var b batch
-	for {
-		select {
-		case j := <-p.jobs:
-			p.push(&b, j)
-		case <-stop:
-			return
-		}
-	}
-}
-
-// batch is what one window holds. Its memory is kept for the next.
-type batch struct {
+// window is some contents on their way. Its memory is kept for the next.
+type window struct {
+	row   *row
 	files []smallFile
-	buf   []byte
+	data  []byte // the files' contents, one after the other
+	buf   []byte // of one content, while it is read
 }
 
+// smallFile is a file whose content is pushed whole.
 type smallFile struct {
 	slot uint32
 	size uint32
@@ -123,8 +96,8 @@ type smallFile struct {
 
 // gather collects up to n small files from a slot on. end is the slot after
 // the last entry looked at, whole says that the directory ended there.
-func (b *batch) gather(rd merkle.Reader, r *row, from uint32, n int, bytes uint64) (end uint32, whole bool, err error) {
-	b.files = b.files[:0]
+func (w *window) gather(rd merkle.Reader, r *row, from uint32, n int, bytes uint64) (end uint32, whole bool, err error) {
+	w.files = w.files[:0]
 	d, err := merkle.OpenDir(rd, &r.hash)
 	if err != nil {
 		return from, false, err
@@ -134,7 +107,7 @@ func (b *batch) gather(rd merkle.Reader, r *row, from uint32, n int, bytes uint6
 	}
 	c := d.Seek(uint64(from - 1))
 	var e merkle.Entry
-	for end = from; len(b.files) < n; end++ {
+	for end = from; len(w.files) < n; end++ {
 		ok, err := c.Next(&e)
 		if err != nil || !ok {
 			return end, err == nil, err
@@ -146,56 +119,108 @@ func (b *batch) gather(rd merkle.Reader, r *row, from uint32, n int, bytes uint6
 			return end, false, nil
 		}
 		bytes -= e.Size
-		b.files = append(b.files, smallFile{slot: end, size: uint32(e.Size), hash: e.Hash})
+		w.files = append(w.files, smallFile{slot: end, size: uint32(e.Size), hash: e.Hash})
 	}
 	return end, false, nil
 }
 
-func (p *pusher) push(b *batch, j pushJob) {
+// prepare is told of each READ of a small file before it is answered. It reads
+// and verifies what is worth pushing; nil for nothing.
+func (p *pusher) prepare(r *row, slot uint32) *window {
+	p.f.rows.mu.Lock()
+	n := r.stream.read(slot, &p.credit)
+	p.f.rows.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	select {
+	case w := <-p.free:
+		w.row = r
+		p.collect(w, slot+1, int(n))
+		return w
+	default:
+		return nil
+	}
+}
+
+// collect fills a window with the files from a slot on.
+func (p *pusher) collect(w *window, from uint32, n int) {
 	var end uint32
 	var whole bool
 	err := p.f.repo.View(func(rd merkle.Reader) (err error) {
-		end, whole, err = b.gather(rd, j.r, j.slot+1, int(j.files), windowBytes)
+		end, whole, err = w.gather(rd, w.row, from, n, windowBytes)
 		return err
 	})
 	if err != nil {
-		return // the READ that meets the damage reports it
-	}
-	if n := len(b.files); whole && n > 1 && p.probes.Add(1)%probeEvery == 0 {
-		// Where all the rest of a directory is pushed, nothing would tell
-		// whether it was used: so now and then one file is left to be asked for.
-		end = b.files[n-1].slot
-		b.files = b.files[:n-1]
+		w.files = w.files[:0] // the request that meets the damage reports it
 	}
 	p.f.rows.mu.Lock()
-	if j.r.stream.ahead != 0 {
-		j.r.stream.ahead = end
-	}
-	p.f.rows.mu.Unlock()
-	for _, s := range b.files {
-		if p.f.store(b, j.r, s) == fuse.ENOENT {
-			return // the kernel holds the directory's files no more, or not yet
+	if last := len(w.files) - 1; whole && last > 0 {
+		// Where all the rest of a directory is pushed, nothing would tell
+		// whether it was used: so now and then one file is left to be asked for.
+		if p.probes++; p.probes%probeEvery == 0 {
+			end = w.files[last].slot
+			w.files = w.files[:last]
 		}
+	}
+	w.row.stream.ahead = end
+	p.f.rows.mu.Unlock()
+
+	w.data = w.data[:0]
+	for i := range w.files {
+		data, err := w.read(p.f, &w.files[i])
+		if err != nil {
+			w.files = w.files[:i]
+			return
+		}
+		w.data = append(w.data, data...)
 	}
 }
 
-// store puts one verified content into the page cache of an inode that the
-// kernel holds; ENOENT when it does not.
-func (f *filesystem) store(b *batch, r *row, s smallFile) fuse.Status {
-	if b.buf == nil {
-		b.buf = make([]byte, smallContent+recordSlack)
+// read reads and verifies one content. The bytes live until the next call.
+func (w *window) read(f *filesystem, s *smallFile) ([]byte, error) {
+	if w.buf == nil {
+		w.buf = make([]byte, smallContent+recordSlack)
 	}
-	data, err := f.repo.ReadContent(s.hash, b.buf)
-	if err != nil || len(data) != int(s.size) {
-		return fuse.EIO // likewise
+	data, err := f.repo.ReadContent(s.hash, w.buf)
+	if err == nil && len(data) != int(s.size) {
+		err = errSize
 	}
-	st := f.server.InodeNotifyStoreCache(r.entryID(s.slot), 0, data)
+	return data, err
+}
+
+// send pushes a window, less what the program has asked for in the meantime.
+// It is called when the READ is answered.
+func (p *pusher) send(w *window) {
+	data := w.data
+	for i := range w.files {
+		s := &w.files[i]
+		content := data[:s.size]
+		data = data[s.size:]
+		if p.passed(w.row, s.slot) {
+			continue
+		}
+		if p.f.store(w.row, s.slot, content) == fuse.ENOENT {
+			break // the kernel does not hold the directory's files
+		}
+	}
+	p.free <- w
+}
+
+// passed says whether the program has read up to a slot by itself.
+func (p *pusher) passed(r *row, slot uint32) bool {
+	p.f.rows.mu.Lock()
+	defer p.f.rows.mu.Unlock()
+	return r.stream.last >= slot
+}
+
+// store puts one whole content into the page cache of an inode that the kernel
+// holds; ENOENT when it does not.
+func (f *filesystem) store(r *row, slot uint32, content []byte) fuse.Status {
+	st := f.server.InodeNotifyStoreCache(r.entryID(slot), 0, content)
 	if st.Ok() {
 		f.counters.pushed.Add(1)
-		f.counters.pushedBytes.Add(uint64(len(data)))
+		f.counters.pushedBytes.Add(uint64(len(content)))
 	}
 	return st
 }
-
-var inlinePush = os.Getenv("INLINE") != ""
-var batches = sync.Pool{New: func() any { return new(batch) }}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/sirupsen/logrus"
@@ -53,6 +55,7 @@ func Mount(repo *snapshot.Repo, o Options) (*Server, error) {
 		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}
 	s := &Server{fs: f, fuse: srv, mountpoint: dir, done: make(chan struct{})}
+	spareProcessors()
 	settled := f.settle(o, kernel, srv.KernelSettings())
 	go s.serve()
 	if err := errors.Join(settled, srv.WaitMount()); err != nil {
@@ -63,6 +66,22 @@ func Mount(repo *snapshot.Repo, o Options) (*Server, error) {
 	}
 	return s, nil
 }
+
+// spareProcessors lets the Go scheduler run more threads at a time than there
+// are CPUs, once go-fuse has chosen its number of readers by these. A reader that
+// waits in the kernel for a request keeps its place in the scheduler. When all
+// places are kept so, the runtime's monitor takes them back every 20 us and
+// starts threads that find nothing to do: on two CPUs this was half of what a
+// request cost (docs/DESIGN.md). Who sets GOMAXPROCS has decided otherwise.
+func spareProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		raised.Do(func() { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spare) })
+	}
+}
+
+const spare = 8
+
+var raised sync.Once
 
 func newFilesystem(repo *snapshot.Repo, o Options) (*filesystem, error) {
 	root, err := repo.Lookup(o.Commit, o.Path)
@@ -175,14 +194,7 @@ func (f *filesystem) panicked(v any) fuse.Status {
 
 func (s *Server) serve() {
 	defer close(s.done)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		s.fs.push.run(stop)
-	}()
 	s.fuse.Serve()
-	close(stop)
-	<-stopped
 }
 
 // Wait returns when the mount is gone and the last request is answered.

@@ -39,7 +39,7 @@ type warmer struct {
 	progress     func(files, bytes uint64)
 	files, bytes uint64
 	damage       error // the first
-	batch        batch
+	window       window
 	dirents      []byte
 	opened       bool
 }
@@ -115,7 +115,7 @@ func (w *warmer) one(fd int, r *row, slot uint32, e *merkle.Entry) error {
 	if e.Kind != merkle.KindFile || e.Size == 0 || e.Size > smallContent {
 		return nil
 	}
-	w.store(fd, r, smallFile{slot: slot, size: uint32(e.Size), hash: e.Hash}, string(e.Name))
+	w.store(fd, r, &smallFile{slot: slot, size: uint32(e.Size), hash: e.Hash})
 	w.tell()
 	return nil
 }
@@ -141,14 +141,14 @@ func (w *warmer) dir(fd int, r *row) error {
 		var end uint32
 		var whole bool
 		err := w.f.repo.View(func(rd merkle.Reader) (err error) {
-			end, whole, err = w.batch.gather(rd, r, from, warmBatch, 1<<62)
+			end, whole, err = w.window.gather(rd, r, from, warmBatch, 1<<62)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, s := range w.batch.files {
-			w.store(fd, r, s, "")
+		for i := range w.window.files {
+			w.store(fd, r, &w.window.files[i])
 		}
 		w.tell()
 		if whole {
@@ -247,23 +247,24 @@ func (w *warmer) openOne(fd int, name string, st *unix.Stat_t) {
 }
 
 // store pushes one file; where the kernel does not hold it, it is looked up first.
-func (w *warmer) store(fd int, r *row, s smallFile, name string) {
-	st := w.f.store(&w.batch, r, s)
-	if st == fuse.ENOENT {
-		if name == "" {
-			name = path.Base(w.f.path(r, s.slot))
+func (w *warmer) store(fd int, r *row, s *smallFile) {
+	content, err := w.window.read(w.f, s)
+	if err == nil {
+		st := w.f.store(r, s.slot, content)
+		if st == fuse.ENOENT {
+			var stat unix.Stat_t
+			if unix.Fstatat(fd, path.Base(w.f.path(r, s.slot)), &stat, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				st = w.f.store(r, s.slot, content)
+			}
 		}
-		var stat unix.Stat_t
-		if unix.Fstatat(fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			st = w.f.store(&w.batch, r, s)
+		if !st.Ok() {
+			err = fmt.Errorf("the kernel takes no content: %w", fuseErrno(st))
 		}
 	}
-	if st.Ok() {
+	if err == nil {
 		w.files++
 		w.bytes += uint64(s.size)
-		return
-	}
-	if w.damage == nil {
-		w.damage = fmt.Errorf("warm %s: content %s: %v", w.f.path(r, s.slot), s.hash, st)
+	} else if w.damage == nil {
+		w.damage = fmt.Errorf("warm %s: content %s: %w", w.f.path(r, s.slot), s.hash, err)
 	}
 }
