@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -41,9 +42,13 @@ bytes read, and the log.`,
 	return cmd
 }
 
-// mountJSON is one mount that is being served.
+// mountJSON is one mount that is being served. What is not UTF-8 stands in
+// full in the fields that end in _b64.
 type mountJSON struct {
 	Mountpoint string `json:"mountpoint"`
+	MountB64   []byte `json:"mountpoint_b64,omitempty"`
+	RepoB64    []byte `json:"repository_b64,omitempty"`
+	PathB64    []byte `json:"path_b64,omitempty"`
 	Repository string `json:"repository"`
 	Revision   string `json:"revision"` // as it was given
 	Commit     string `json:"commit"`
@@ -100,6 +105,7 @@ func (a *app) listMounts() (list []mountJSON, dead []string, err error) {
 func newMountJSON(l snapshot.LeaseInfo) mountJSON {
 	m := mountJSON{Mountpoint: l.Mountpoint, Repository: l.Repository, Revision: l.Revision, Path: l.Path, IO: l.IO,
 		PID: l.PID, Started: time.Unix(0, l.Started).UTC().Format(time.RFC3339Nano), Log: l.Log}
+	m.MountB64, m.RepoB64, m.PathB64 = notText(l.Mountpoint), notText(l.Repository), notText(l.Path)
 	if len(l.Commits) > 0 {
 		m.Commit = l.Commits[0]
 	}
@@ -111,6 +117,14 @@ func newMountJSON(l snapshot.LeaseInfo) mountJSON {
 		m.mountStats = *reply.Stats
 	}
 	return m
+}
+
+// notText is a name that JSON cannot hold, nil for UTF-8.
+func notText(s string) []byte {
+	if utf8.ValidString(s) {
+		return nil
+	}
+	return []byte(s)
 }
 
 func (a *app) printMounts(list []mountJSON, dead []string) error {
