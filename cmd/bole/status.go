@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sort"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +23,8 @@ func newStatusCmd(a *app) *cobra.Command {
 		Use:   "status [PATH…]",
 		Short: "show what has changed",
 		Long: `Shows what the next commit takes, what has changed since it was recorded, and files
-that no commit holds. Exit code 0, whatever there is.
+that no commit holds. Names are as seen from the current folder; --json gives them from
+the working directory's root. Exit code 0, whatever there is.
 
 --short prints one line a path: the letter of what is recorded, the letter of what is
 not, and the name ("??" is a file that no commit holds, "!!" an ignored one). Letters:
@@ -58,16 +62,40 @@ func (a *app) status(r *snapshot.Repo, o statusFlags, args []string) error {
 	case o.asJSON:
 		err = errors.Join(a.printJSON(newStatusJSON(st)), a.sayUnreadable(err))
 	case o.short:
-		a.statusShort(st)
+		a.statusShort(st, fromHere(r))
 		err = a.sayUnreadable(err)
 	default:
-		a.statusLong(st)
+		a.statusLong(st, fromHere(r))
 		err = a.sayUnreadable(err)
 	}
 	return err
 }
 
-func (a *app) statusLong(st *snapshot.Status) {
+// fromHere returns how a path of the working directory is written in the
+// current folder, quoted, so that it can be given to the next command. Outside
+// the working directory it stays as it is.
+func fromHere(r *snapshot.Repo) func(path string) string {
+	cwd, err := os.Getwd()
+	here := ""
+	if err == nil {
+		here, err = r.WorkPath(cwd, ".")
+	}
+	if err != nil || here == "" {
+		return quote[string]
+	}
+	return func(path string) string {
+		rel, err := filepath.Rel("/"+here, "/"+path)
+		if err != nil {
+			return quote(path)
+		}
+		if strings.HasSuffix(path, "/") {
+			rel += "/"
+		}
+		return quote(rel)
+	}
+}
+
+func (a *app) statusLong(st *snapshot.Status, name func(string) string) {
 	fmt.Fprintln(a.out, headLine(st.Head))
 	if st.Moved {
 		fmt.Fprintf(a.out, "the branch has moved since: this directory stands on %s\n  'bole update' brings it forward and keeps unsaved work\n",
@@ -83,14 +111,14 @@ func (a *app) statusLong(st *snapshot.Status) {
 		}
 	}
 	change := func(list []snapshot.PathChange, paint func(...any) string) func(int) string {
-		return func(i int) string { return paint(list[i].Kind.String() + "  " + quote(list[i].Path)) }
+		return func(i int) string { return paint(list[i].Kind.String() + "  " + name(list[i].Path)) }
 	}
 	section("recorded for the next commit", len(st.Staged), change(st.Staged, colorAdded))
 	section("changed, not recorded ('bole add' records)", len(st.Unstaged), change(st.Unstaged, colorChanged))
-	section("in no commit ('bole add' records)", len(st.Untracked), func(i int) string { return colorChanged(quote(st.Untracked[i])) })
-	section("ignored", len(st.Ignored), func(i int) string { return quote(st.Ignored[i]) })
+	section("in no commit ('bole add' records)", len(st.Untracked), func(i int) string { return colorChanged(name(st.Untracked[i])) })
+	section("ignored", len(st.Ignored), func(i int) string { return name(st.Ignored[i]) })
 	section("left out", len(st.Skipped), func(i int) string {
-		return quote(st.Skipped[i].Path) + " (" + escapeLine(st.Skipped[i].Reason) + ")"
+		return name(st.Skipped[i].Path) + " (" + escapeLine(st.Skipped[i].Reason) + ")"
 	})
 	if st.Clean() {
 		fmt.Fprintln(a.out, "nothing to commit, everything is recorded")
@@ -108,7 +136,7 @@ func headLine(h snapshot.Head) string {
 }
 
 // statusShort prints one line a path, in the order of paths.
-func (a *app) statusShort(st *snapshot.Status) {
+func (a *app) statusShort(st *snapshot.Status, name func(string) string) {
 	letters := map[string][2]byte{}
 	set := func(path string, i int, c byte) {
 		l, ok := letters[path]
@@ -137,7 +165,7 @@ func (a *app) statusShort(st *snapshot.Status) {
 	sort.Strings(paths)
 	for _, p := range paths {
 		l := letters[p]
-		fmt.Fprintf(a.out, "%s%s %s\n", colorAdded(string(l[:1])), colorChanged(string(l[1:])), quote(p))
+		fmt.Fprintf(a.out, "%s%s %s\n", colorAdded(string(l[:1])), colorChanged(string(l[1:])), name(p))
 	}
 }
 
