@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -160,17 +161,29 @@ func (a *adder) scan(ctx context.Context, v visitor, want *wanted) error {
 
 // complaint is what is wrong at the end although everything readable is recorded.
 func (a *adder) complaint(want *wanted) error {
-	if missing := want.unseen(""); len(missing) > 0 {
-		return fmt.Errorf("%q: %w", missing[0], ErrNoPath)
-	}
 	if len(a.ignored) > 0 {
 		return fmt.Errorf("%q: %w", a.ignored[0], ErrIgnored)
+	}
+	if missing := a.missing(want); missing != "" {
+		return fmt.Errorf("%q: %w", missing, ErrNoPath)
 	}
 	if len(a.problems) > 0 {
 		sort.Slice(a.problems, func(i, j int) bool { return a.problems[i].Path < a.problems[j].Path })
 		return &UnreadableError{a.problems}
 	}
 	return nil
+}
+
+// missing is a path that was asked for and is nowhere, "" when there is none.
+// One that leads through something with a problem may be there.
+func (a *adder) missing(want *wanted) string {
+	for _, path := range want.unseen("") {
+		under := func(p Problem) bool { return wantsPath([]string{p.Path}, path) }
+		if !slices.ContainsFunc(a.problems, under) {
+			return path
+		}
+	}
+	return ""
 }
 
 func (a *adder) failed(path string, err error) {

@@ -248,7 +248,7 @@ func (a *adder) makePlan(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	a.plan.Files, a.plan.Bytes = p.files.Load(), p.bytes.Load()
-	if missing := want.unseen(""); len(missing) > 0 || len(a.ignored) > 0 || !p.work.Load() {
+	if a.missing(want) != "" || len(a.ignored) > 0 || !p.work.Load() {
 		return false, a.complaint(want)
 	}
 	var err error

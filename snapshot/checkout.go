@@ -111,6 +111,7 @@ type mover struct {
 	conflicts []string
 	extra     []string // paths to restore beside the difference, with Force
 	settled   []string // stage records that the target makes void
+	restaged  []stagedPath
 }
 
 func (m *mover) run() (err error) {
@@ -197,6 +198,11 @@ func (m *mover) finish(w *lmdbstore.Writer, head Head) error {
 	}
 	for _, path := range m.settled {
 		if err := w.Delete(m.led.stage, m.led.stageKey(path)); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.restaged {
+		if err := w.Put(m.led.stage, m.led.stageKey(s.path), s.rec.encode()); err != nil {
 			return err
 		}
 	}

@@ -128,7 +128,7 @@ func commitRef(t tableReader, q Request) (string, error) {
 }
 
 func newCommit(rd merkle.Reader, q Request) (c, parent *merkle.Commit, err error) {
-	parent = &merkle.Commit{RootPerm: 0o755}
+	parent = &merkle.Commit{RootPerm: 0o755, RootMtime: q.Meta.Committer.When}
 	c = &merkle.Commit{Message: q.Meta.Message, Author: q.Meta.Author, Committer: q.Meta.Committer, Fields: q.Meta.Fields}
 	if !q.Parent.IsZero() {
 		if parent, err = readCommit(rd, q.Parent); err != nil {

@@ -208,3 +208,15 @@ func letters(list []PathChange) []string {
 
 // settleClock waits until files written so far are not racily clean any more.
 func settleClock() { time.Sleep(45 * time.Millisecond) }
+
+// wantConflicts fails unless err lists exactly these paths.
+func wantConflicts(t tb, err error, want ...string) {
+	t.Helper()
+	var c *ConflictError
+	if !errors.As(err, &c) || !errors.Is(err, ErrConflict) {
+		t.Fatalf("error %v, want conflicts %q", err, want)
+	}
+	wantList(t, "conflicts", c.Paths, want...)
+}
+
+func contextWithStop() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) }

@@ -35,10 +35,13 @@ type ImportResult struct {
 }
 
 // Import commits a tree that lies outside any working directory onto a branch,
-// over what is there at Dest; nothing there is deleted. Progress is recorded as
-// it goes, so that an import that was killed goes on where it was. With Move
+// over what is there at Dest; nothing there is deleted. What was read is recorded
+// as it goes, so that an import that was killed goes on where it was. With Move
 // large files are linked into the store and hashed there, and the sources are
-// unlinked only after the commit is durable.
+// unlinked only after the commit is durable. One import runs at a time.
+// ErrNothing when the branch has it all already; with Move that is no error,
+// and the sources go. When something cannot be read there is no commit, and an
+// UnreadableError. ErrInside, ErrRefMoved.
 func (r *Repo) Import(ctx context.Context, o ImportOptions) (res ImportResult, err error) {
 	source, err := r.importSource(o.Source)
 	if err != nil {
@@ -52,6 +55,11 @@ func (r *Repo) Import(ctx context.Context, o ImportOptions) (res ImportResult, e
 			return res, fmt.Errorf("import to %q: %w", o.Dest, err)
 		}
 	}
+	lock, err := r.lockImport(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, lock.close()) }()
 	gc, err := r.shareGC(ctx)
 	if err != nil {
 		return res, err
@@ -90,6 +98,11 @@ type importer struct {
 }
 
 func (im *importer) run(ctx context.Context) (res ImportResult, err error) {
+	// What a killed import meant to commit was laid over another base, perhaps at
+	// another place; what it read is what lets this one go on.
+	if err := im.forget(false); err != nil {
+		return res, err
+	}
 	if err := im.begin(); err != nil {
 		return res, err
 	}
@@ -100,19 +113,17 @@ func (im *importer) run(ctx context.Context) (res ImportResult, err error) {
 	res.Files, res.Bytes = sum.Added+sum.Modified, sum.Bytes
 	res.Linked, res.Copied = im.a.linkedBytes.Load(), sum.Bytes-min(sum.Bytes, im.a.linkedBytes.Load())
 	id, _, err := im.commit(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		im.head.Commit = id
-	case !errors.Is(err, ErrNothing) || !im.o.Move:
+	} else if !errors.Is(err, ErrNothing) {
 		return res, err
 	}
-	res.ID = im.head.Commit
-	if im.o.Move {
+	if res.ID = im.head.Commit; im.o.Move {
 		if res.Remain, err = im.unlinkSources(ctx); err != nil {
 			return res, err
 		}
 	}
-	return res, im.forget(ctx)
+	return res, errors.Join(err, im.forget(true))
 }
 
 // begin looks at the branch and at what stands at the destination.
@@ -132,11 +143,7 @@ func (im *importer) begin() error {
 			}
 		}
 		im.head = head
-		wt, err := readWorktree(rd, im.led)
-		if err != nil {
-			return err
-		}
-		wt.root = nil
+		wt := worktree{head: head}
 		if wt.root, err = commitEntry(rd, head.Commit, im.o.Dest); err != nil {
 			return err
 		}
@@ -144,49 +151,44 @@ func (im *importer) begin() error {
 			return fmt.Errorf("import to %q: %w", im.o.Dest, ErrNotDir)
 		}
 		wt.index = wt.root
-		if wt.rootOp != 0 {
-			if err := im.stagedRoot(rd, &wt); err != nil {
-				return err
-			}
-		}
 		im.a = &adder{repo: im.repo, led: im.led, top: im.source, wt: wt, link: im.o.Move, keep: true,
 			o: AddOptions{Plan: im.o.Plan, Progress: im.o.Progress, Skipped: im.o.Skipped}}
 		return nil
 	})
 }
 
-// stagedRoot lays the ledger's own record of the root over what the destination has.
-func (im *importer) stagedRoot(t tableReader, wt *worktree) error {
+// stagedRoot is the folder at the destination with what the import makes of it;
+// nil when it makes nothing of it.
+func (im *importer) stagedRoot(t tableReader) (*merkle.Entry, error) {
 	b, err := t.Get(im.led.stage, im.led.stageKey(""))
+	if errors.Is(err, lmdbstore.ErrNotFound) {
+		return nil, nil
+	}
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read the record of the import: %w", err)
 	}
 	rec, err := decodeStage(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e, _ := rec.over(wt.root)
+	e, _ := rec.over(im.a.wt.root)
 	e = e.Clone()
-	wt.index = &e
-	return nil
+	return &e, nil
 }
 
 func (im *importer) commit(ctx context.Context) (merkle.Hash, *merkle.Commit, error) {
 	q := Request{Branch: im.head.Branch, Parent: im.head.Commit, Meta: im.o.Meta, Changes: im.changes}
-	err := im.repo.db.View(func(rd *lmdbstore.Reader) error {
-		wt := worktree{root: im.a.wt.root}
-		if err := im.stagedRoot(rd, &wt); errors.Is(err, lmdbstore.ErrNotFound) {
-			wt.index = wt.root
-		} else if err != nil {
+	if im.o.Dest == "" {
+		err := im.repo.db.View(func(rd *lmdbstore.Reader) error {
+			e, err := im.stagedRoot(rd)
+			if err == nil && e != nil {
+				q.Root = &RootMeta{Perm: e.Perm, Mtime: e.Mtime, Attrs: e.Attrs}
+			}
 			return err
+		})
+		if err != nil {
+			return merkle.Hash{}, nil, err
 		}
-		if im.o.Dest == "" && wt.index != nil {
-			q.Root = &RootMeta{Perm: wt.index.Perm, Mtime: wt.index.Mtime, Attrs: wt.index.Attrs}
-		}
-		return nil
-	})
-	if err != nil {
-		return merkle.Hash{}, nil, err
 	}
 	return im.repo.Commit(ctx, q)
 }
@@ -216,13 +218,11 @@ func (im *importer) changes(rd *lmdbstore.Reader) iter.Seq2[merkle.Change, error
 func (im *importer) step(rd *lmdbstore.Reader, path string) (c merkle.Change, ok bool, err error) {
 	c = merkle.Change{Path: []byte(path), Op: merkle.OpMeta}
 	if path == im.o.Dest {
-		wt := worktree{root: im.a.wt.root}
-		if err := im.stagedRoot(rd, &wt); errors.Is(err, lmdbstore.ErrNotFound) {
-			return c, false, nil
-		} else if err != nil {
+		e, err := im.stagedRoot(rd)
+		if err != nil || e == nil {
 			return c, false, err
 		}
-		c.Entry = merkle.Entry{Kind: merkle.KindDir, Perm: wt.index.Perm, Mtime: wt.index.Mtime, Attrs: wt.index.Attrs}
+		c.Entry = merkle.Entry{Kind: merkle.KindDir, Perm: e.Perm, Mtime: e.Mtime, Attrs: e.Attrs}
 		return c, true, nil
 	}
 	e, err := commitEntry(rd, im.head.Commit, path)
@@ -236,30 +236,30 @@ func (im *importer) step(rd *lmdbstore.Reader, path string) (c merkle.Change, ok
 	return c, true, nil
 }
 
-// forget clears the ledger, in transactions of bounded size.
-func (im *importer) forget(ctx context.Context) (err error) {
-	rec, err := im.repo.newRecorder(im.led)
-	if err != nil {
-		return err
+// forget clears what is to be committed and, with all, also what was read.
+func (im *importer) forget(all bool) (err error) {
+	rec := &recorder{repo: im.repo, led: im.led}
+	rec.reset()
+	if err := rec.sweep([]string{""}, all); err != nil {
+		return fmt.Errorf("clear the record of the import: %w", err)
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
-	err = im.repo.db.View(func(rd *lmdbstore.Reader) error {
-		err := im.led.eachStaged(rd, "", "", func(path string, _ stageRecord) error {
-			rec.removeStage(path)
-			return errors.Join(ctx.Err(), rec.stored(0))
-		})
-		if err != nil {
-			return err
+	roots := [][]byte{im.led.stageKey("")}
+	if all {
+		roots = append(roots, im.led.statKey(""))
+	}
+	err = im.repo.db.Update(func(w *lmdbstore.Writer) error {
+		for _, k := range roots {
+			if _, err := w.Get(im.led.stage, k); errors.Is(err, lmdbstore.ErrNotFound) {
+				continue // a transaction that changes nothing writes nothing
+			}
+			if err := w.Delete(im.led.stage, k); err != nil {
+				return err
+			}
 		}
-		return im.led.eachStat(rd, "", func(path string, _ statRecord) error {
-			rec.removeStat(path)
-			return errors.Join(ctx.Err(), rec.stored(0))
-		})
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("clear the record of the import: %w", err)
 	}
-	rec.removeStage("")
-	rec.removeStat("")
-	return rec.flush()
+	return nil
 }

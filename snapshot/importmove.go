@@ -109,6 +109,9 @@ func (u *unlinker) committed(dirfd int, name, path string, st *fileStat, e *merk
 		return false, err
 	}
 	known := rec != nil && rec.proves(st) && rec.hash == e.Hash
+	if st.perm != e.Perm {
+		return false, nil
+	}
 	if !known {
 		if st.size != e.Size {
 			return false, nil

@@ -62,14 +62,3 @@ func appendReflog(w *lmdbstore.Writer, ref string, e ReflogEntry) error {
 		return nil
 	}
 }
-
-// eachReflog calls fn for every move of every ref, ref by ref in the order of time.
-func eachReflog(t tableReader, fn func(ref string, e ReflogEntry) error) error {
-	return t.Scan(lmdbstore.Reflog, nil, nil, func(k, v []byte) error {
-		e, err := decodeReflog(k, v)
-		if err != nil {
-			return err
-		}
-		return fn(string(k[:len(k)-9]), e)
-	})
-}

@@ -133,14 +133,21 @@ func (w *writeOut) setDir(dir string, old, e *merkle.Entry) error {
 	if err == nil {
 		err = setMtime(fd, e.Mtime)
 	}
+	if err != nil {
+		return err
+	}
+	attrs := e.Attrs
+	if keep {
+		if attrs, _, err = encodeFileAttrs(fd); err != nil {
+			return nil // status will say so
+		}
+	}
 	var st fileStat
-	if err == nil {
-		err = lstatAt(fd, "", &st)
+	if err := lstatAt(fd, "", &st); err != nil {
+		return err
 	}
-	if err == nil && !keep {
-		w.note(dir, &st, merkle.Hash{}, e.Attrs)
-	}
-	return err
+	w.note(dir, &st, merkle.Hash{}, attrs)
+	return nil
 }
 
 func (w *writeOut) chmod(dir string, perm uint16) error {

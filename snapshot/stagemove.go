@@ -87,9 +87,11 @@ func (m *mover) stagedInside(rd *lmdbstore.Reader, path string, rec *stageRecord
 // which other records stay or not.
 func (m *mover) meta(path string, e, old, now *merkle.Entry, kept bool) (stays bool) {
 	switch {
-	case now != nil && sameMeta(e, now), old != nil && now == nil && sameMeta(e, old):
+	case now != nil && sameMeta(e, now), old != nil && sameMeta(e, old):
 		if !kept {
 			m.settled = append(m.settled, path)
+		} else if now != nil && !sameMeta(e, now) { // only its time is of the stage
+			m.restage(path, merkle.Entry{Kind: merkle.KindDir, Perm: now.Perm, Attrs: now.Attrs, Mtime: e.Mtime})
 		}
 		return kept
 	case old == nil || now == nil || !sameMeta(old, now):
@@ -100,6 +102,16 @@ func (m *mover) meta(path string, e, old, now *merkle.Entry, kept bool) (stays b
 		return false
 	}
 	return true
+}
+
+// restage gives a directory that stays in the stage other metadata.
+func (m *mover) restage(path string, e merkle.Entry) {
+	m.restaged = append(m.restaged, stagedPath{path, stageRecord{op: stageMeta, entry: e}})
+}
+
+type stagedPath struct {
+	path string
+	rec  stageRecord
 }
 
 // sameNode compares two entries with all that lies below them, mtimes of the two aside.

@@ -96,10 +96,13 @@ func (w *wanted) unseen(prefix string) []string {
 // WorkPath turns a path argument, relative to cwd, into a path relative to the
 // root ("" for the root itself). Links above the root are followed, as the
 // shell does; a path that leads through one below it is refused, as git does.
-// ErrOutside, ErrBeyondLink, ErrBare.
+// ErrOutside, ErrBeyondLink, ErrNotDir, ErrNoPath, ErrBare.
 func (r *Repo) WorkPath(cwd, arg string) (string, error) {
 	if r.Bare() {
 		return "", ErrBare
+	}
+	if arg == "" {
+		return "", fmt.Errorf("an empty path: %w", ErrNoPath)
 	}
 	if strings.ContainsRune(arg, 0) {
 		return "", fmt.Errorf("%q: a path holds no NUL", arg)
@@ -150,7 +153,8 @@ func (r *Repo) insideRoot(abs string) (string, bool) {
 }
 
 // linkOnTheWay returns the first proper prefix of a path that is a symlink; the
-// path itself counts when it was written with a slash behind it.
+// path itself counts when it was written with a slash behind it, and must be no
+// file then.
 func (r *Repo) linkOnTheWay(rel string, whole bool) (string, error) {
 	parts := strings.Split(rel, "/")
 	n := len(parts) - 1
@@ -164,8 +168,14 @@ func (r *Repo) linkOnTheWay(rel string, whole bool) (string, error) {
 	defer func() { unix.Close(fd) }()
 	for i := range n {
 		var st fileStat
-		if err := lstatAt(fd, parts[i], &st); err != nil || st.kind == merkle.KindFile {
+		if err := lstatAt(fd, parts[i], &st); err != nil {
 			return "", nil // absent: the index may know it
+		}
+		if st.kind == merkle.KindFile || st.kind == 0 {
+			if i == len(parts)-1 {
+				return "", ErrNotDir
+			}
+			return "", nil
 		}
 		if st.kind == merkle.KindSymlink {
 			return strings.Join(parts[:i+1], "/"), nil
