@@ -219,4 +219,6 @@ func wantConflicts(t tb, err error, want ...string) {
 	wantList(t, "conflicts", c.Paths, want...)
 }
 
-func contextWithStop() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) }
+func contextWithStop() (context.Context, context.CancelFunc) {
+	return context.WithCancel(context.Background())
+}

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,23 +147,13 @@ func (m *model) compareStatus(t tb) {
 // build makes a tree from nothing and returns the name of its root.
 func (tr tree) build(t tb) merkle.Hash {
 	t.Helper()
-	paths := make([]string, 0, len(tr))
-	for p := range tr {
+	entries := map[string]merkle.Entry{}
+	for p, n := range tr {
 		if p != "" {
-			paths = append(paths, p)
+			entries[p] = n.entry(t)
 		}
 	}
-	slices.SortFunc(paths, func(a, b string) int { return merkle.ComparePaths([]byte(a), []byte(b)) })
-	store := merkle.NewMemStore()
-	h, _, err := merkle.Apply(store, store, merkle.Hash{}, iter.Seq2[merkle.Change, error](func(yield func(merkle.Change, error) bool) {
-		for _, p := range paths {
-			if !yield(merkle.Change{Path: []byte(p), Op: merkle.OpSet, Entry: tr[p].entry(t)}, nil) {
-				return
-			}
-		}
-	}))
-	ok(t, err)
-	return h
+	return buildEntries(t, merkle.NewMemStore(), entries).Hash
 }
 
 func (n node) entry(t tb) merkle.Entry {

@@ -113,18 +113,11 @@ func joinPath[T string | []byte](dir string, name T) string {
 	return dir + "/" + string(name)
 }
 
-// maxTarget is the longest symlink target that any file system holds, in bytes.
-const maxTarget = 64 << 10
-
 // LinkTarget returns where a symlink entry points, from the entry or, when
-// over 128 bytes long, from its content: 1 byte to 64 KiB without a NUL,
-// otherwise ErrCorrupt.
+// over 128 bytes long, from its content. Without a NUL byte, otherwise ErrCorrupt.
 func (r *Repo) LinkTarget(e *merkle.Entry) ([]byte, error) {
 	target := e.Target
 	if len(target) == 0 {
-		if e.Size > maxTarget {
-			return nil, fmt.Errorf("%w: a symlink target of %d bytes", merkle.ErrCorrupt, e.Size)
-		}
 		loc, err := r.locate(&e.Hash)
 		if err == nil && loc.Length != e.Size {
 			err = fmt.Errorf("%w: content %s has %d bytes, its entry says %d", merkle.ErrCorrupt, e.Hash, loc.Length, e.Size)

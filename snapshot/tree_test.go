@@ -119,7 +119,13 @@ func showAttrs(list []merkle.Attr) string {
 // readCommitTree reads a commit through Walk and ReadContent.
 func readCommitTree(t tb, r *Repo, id merkle.Hash) tree {
 	t.Helper()
-	root, err := r.Lookup(id, "")
+	return readSubtree(t, r, id, "")
+}
+
+// readSubtree reads what a commit has at and below a path.
+func readSubtree(t tb, r *Repo, id merkle.Hash, at string) tree {
+	t.Helper()
+	root, err := r.Lookup(id, at)
 	ok(t, err)
 	out := tree{"": entryNode(t, r, &root)}
 	var totals merkle.Totals
@@ -137,7 +143,7 @@ func readCommitTree(t tb, r *Repo, id merkle.Hash) tree {
 		return nil
 	}))
 	if root.Totals() != totals {
-		t.Fatalf("the commit says %+v, it holds %+v", root.Totals(), totals)
+		t.Fatalf("the entry of %q says %+v, it holds %+v", at, root.Totals(), totals)
 	}
 	return out
 }
