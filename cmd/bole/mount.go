@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"bole/fs"
 )
@@ -81,6 +83,22 @@ func (a *app) mount(o mountFlags, rev, dir string) error {
 		return a.serveMount(o, root, rev, mountpoint)
 	}
 	return a.startDaemon(o, root, rev, mountpoint)
+}
+
+// lockPlace keeps others from mounting at a folder between the look at what
+// stands there and the mount itself. It waits for a mount that is just being
+// made, which takes milliseconds. A folder that cannot be opened (a dead mount,
+// or one that its owner may not read) is not locked; the kernel then stacks
+// what comes at once.
+func lockPlace(mountpoint string) (release func() error, err error) {
+	fd, err := unix.Open(mountpoint, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return func() error { return nil }, nil
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", mountpoint, err), unix.Close(fd))
+	}
+	return func() error { return unix.Close(fd) }, nil
 }
 
 // notMounted refuses a place where a living mount of ours stands. A dead one is

@@ -90,6 +90,14 @@ func (d *mountDaemon) close(keepLog bool) error {
 }
 
 func (d *mountDaemon) mount(r *snapshot.Repo, o mountFlags, at snapshot.Revision) (err error) {
+	release, err := lockPlace(d.info.Mountpoint)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := notMounted(d.info.Mountpoint); err != nil {
+		return err
+	}
 	unix.Umask(0) // modes are the tree's business
 	d.srv, err = fs.Mount(r, fs.Options{Mountpoint: d.info.Mountpoint, Commit: at.Commit, Path: at.Path, IO: o.mode,
 		AllowOther: o.allowOther, Verify: o.verify, FSName: sourceName(r.Root(), d.info.Revision), Log: d.log.Logger})
