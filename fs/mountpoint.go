@@ -70,7 +70,8 @@ func within(path, dir string) bool {
 func Dead(mountpoint string) bool {
 	var st unix.Statfs_t
 	err := unix.Statfs(mountpoint, &st)
-	return errors.Is(err, unix.ENOTCONN)
+	// A request that was waiting when the daemon died ends with ECONNABORTED.
+	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
 }
 
 // Detach takes a mount off its place even while something in it is open. It is
