@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -164,6 +165,62 @@ func TestForegroundMount(t *testing.T) {
 	}
 	if code := p.wait(t, 20*time.Second); code != 0 {
 		t.Errorf("exit %d after umount: %s", code, p.stderr.String())
+	}
+}
+
+// A background mount ends cleanly when it is asked to, and not with its terminal.
+func TestSignalsToTheDaemon(t *testing.T) {
+	t.Parallel()
+	r := smallRepo(t)
+	m := r.mount("HEAD")
+	ok(t, syscall.Kill(m.pid, syscall.SIGHUP))
+	time.Sleep(200 * time.Millisecond)
+	if !isMount(m.dir) || read(t, m.path("f")) != "content of f" {
+		t.Fatal("SIGHUP ends the mount")
+	}
+	ok(t, syscall.Kill(m.pid, syscall.SIGTERM))
+	m.waitGone()
+	if isMount(m.dir) {
+		t.Error("SIGTERM leaves the mount")
+	}
+	if left := r.leases(); len(left) != 0 {
+		t.Errorf("SIGTERM leaves the leases %v", left)
+	}
+}
+
+// Two mounts at one place at once: one stands, the other is refused.
+func TestTwoMountsAtOnePlaceAtOnce(t *testing.T) {
+	t.Parallel()
+	r := smallRepo(t)
+	for range 5 {
+		m := &mnt{t: t, dir: filepath.Join(scratch(t), "M")}
+		mkdir(t, m.dir)
+		t.Cleanup(m.destroy)
+		results := make([]result, 4)
+		var group sync.WaitGroup
+		for i := range results {
+			group.Go(func() { results[i] = r.run("mount", "HEAD", m.dir) })
+		}
+		group.Wait()
+		done := 0
+		for _, res := range results {
+			if res.code == 0 {
+				done++
+			} else {
+				checkRefused(t, res)
+			}
+		}
+		if done != 1 {
+			t.Errorf("%d of 4 mounts at one place succeeded", done)
+		}
+		m.pid = daemonOf(t, m.dir)
+		if read(t, m.path("f")) != "content of f" {
+			t.Error("the mount reads wrong")
+		}
+		m.umount()
+	}
+	if left := r.leases(); len(left) != 0 {
+		t.Errorf("leases left: %v", left)
 	}
 }
 
