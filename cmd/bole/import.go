@@ -50,10 +50,9 @@ goes on where it was when it is run again.`,
 			})
 		},
 	}
-	f := cmd.Flags()
-	o.addTo(f)
-	f.StringVar(&o.branch, "branch", "", "`NAME` of the branch (by default the current one)")
-	f.BoolVar(&o.move, "move", false, "take the files themselves and remove the sources")
+	o.addTo(cmd.Flags())
+	cmd.Flags().StringVar(&o.branch, "branch", "", "`NAME` of the branch (by default the current one)")
+	cmd.Flags().BoolVar(&o.move, "move", false, "take the files themselves and remove the sources")
 	return cmd
 }
 
