@@ -12,9 +12,9 @@ import (
 // arrays and values, both meta pages among them.
 func flips(size int64) []int64 {
 	offs := []int64{16, 4096 + 16, 8192 + 12}
-	for i := range int64(50) {
+	for i := range int64(often(50)) {
 		// An odd step, so that all kinds of place within a page are met.
-		offs = append(offs, (size/50*i+i*83)%size)
+		offs = append(offs, (size/int64(often(50))*i+i*83)%size)
 	}
 	return offs
 }

@@ -21,7 +21,7 @@ func TestCase19MapFull(t *testing.T) {
 	c1 := r.commit()
 	m := r.mount(c1)
 	long := strings.Repeat("n", 192)
-	const files = 50_000
+	files := often(50_000)
 	for i := range files {
 		p := r.path(fmt.Sprintf("d%02d", i%50), fmt.Sprintf("%s-%06d", long, i))
 		if i < 50 {
@@ -49,7 +49,7 @@ func TestCase19MapFull(t *testing.T) {
 		}
 		refused["add"]++
 		checkMapFull(t, r, m, add, c1)
-		if add.usage.MaxRSS > 300*mib && os.Getenv("BOLE_RACE") == "" {
+		if add.usage.MaxRSS > 300*mib && !underRace {
 			t.Errorf("add takes %d MiB", add.usage.MaxRSS/mib)
 		}
 	}
@@ -90,15 +90,16 @@ func TestCase19ManyCommits(t *testing.T) {
 	for i := range 1000 {
 		write(t, r.path(fmt.Sprintf("d%d", i%10), fmt.Sprint(i)), "")
 	}
-	for c := range 200 {
+	commits := often(200)
+	for c := range commits {
 		for i := range 1000 {
 			ok(t, os.WriteFile(r.path(fmt.Sprintf("d%d", i%10), fmt.Sprint(i)), []byte(fmt.Sprint(c, i)), 0o644))
 		}
 		r.must("add", ".")
 		r.must("commit", "-m", fmt.Sprint("round ", c))
 	}
-	if got := len(r.log()); got != 200 {
-		t.Errorf("%d commits, want 200", got)
+	if got := len(r.log()); got != commits {
+		t.Errorf("%d commits, want %d", got, commits)
 	}
 	r.fsck()
 	r.wantClean()

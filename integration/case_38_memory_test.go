@@ -42,7 +42,7 @@ func checkMemory(t *testing.T, m *mnt, sizes []int64) {
 }
 
 func TestCase38MemoryPerFile(t *testing.T) {
-	const files = 20_000
+	files := often(20_000)
 	r := newFastRepo(t)
 	for i := range files {
 		write(t, r.path(fmt.Sprintf("d%03d", i%200), fmt.Sprint(i)), fmt.Sprint("content ", i))

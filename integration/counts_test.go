@@ -23,7 +23,7 @@ const memoryLimit = 100 * mib
 // detector multiplies memory and is not measured.
 func lean(t testing.TB, res result, limit int64) {
 	t.Helper()
-	if os.Getenv("BOLE_RACE") == "1" {
+	if underRace {
 		return
 	}
 	if res.usage.MaxRSS > limit {
@@ -124,7 +124,7 @@ func readBenchmarkTree(t *testing.T, r *repo) {
 	if warm := m.quietest(5, content); warm.total() != 0 {
 		t.Errorf("tar warm reaches the daemon: %v", warm)
 	}
-	if n := rssAnon(t, m.pid); n > 64*mib && os.Getenv("BOLE_RACE") == "" {
+	if n := rssAnon(t, m.pid); n > 64*mib && !underRace {
 		t.Errorf("the daemon's RssAnon is %d MiB, at most 64 wanted", n/mib)
 	}
 	m.umount()
@@ -145,7 +145,7 @@ func readBenchmarkTree(t *testing.T, r *repo) {
 	if shuffled.total() != 0 {
 		t.Errorf("after warm, a shuffled read of %d files reaches the daemon: %v", len(paths), shuffled)
 	}
-	if n := rssAnon(t, fresh.pid); n > 64*mib && os.Getenv("BOLE_RACE") == "" {
+	if n := rssAnon(t, fresh.pid); n > 64*mib && !underRace {
 		t.Errorf("the daemon's RssAnon after warm is %d MiB, at most 64 wanted", n/mib)
 	} else {
 		t.Logf("RssAnon after warm: %.1f MiB", float64(n)/mib)

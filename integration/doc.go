@@ -6,7 +6,7 @@
 // memory cgroups). What a machine cannot offer is skipped by name.
 //
 // Environment: BOLE_BIN names a binary to test in place of a fresh build;
-// BOLE_RACE=1 builds with the race detector.
+// BOLE_RACE=1 builds with the race detector, and repeats long loops less often.
 //
 // Build tags: crash (longer kill loops), scale (big trees and files, with the
 // limits printed beside the figures), bench (times and ratios).

@@ -49,7 +49,7 @@ func TestKilledAddAndCommit(t *testing.T) {
 	adding := r.took("add", ".")
 	committing := r.took("commit", "-m", "x")
 	killed := map[string]int{}
-	for round := 1; round <= killRounds; round++ {
+	for round := 1; round <= often(killRounds); round++ {
 		fill(t, r.dir, 300, round)
 		before := r.head()
 		if ended, _ := r.killAt(rand.N(adding), "add", "."); !ended {
@@ -74,9 +74,9 @@ func TestKilledAddAndCommit(t *testing.T) {
 			t.Fatalf("round %d: the commit holds %q", round, clip(got))
 		}
 	}
-	t.Logf("killed before the end: %v of %d rounds", killed, killRounds)
-	if got := len(r.log()); got != killRounds+1 {
-		t.Errorf("%d commits, want %d", got, killRounds+1)
+	t.Logf("killed before the end: %v of %d rounds", killed, often(killRounds))
+	if got := len(r.log()); got != often(killRounds)+1 {
+		t.Errorf("%d commits, want %d", got, often(killRounds)+1)
 	}
 	want := readTree(t, r.dir)
 	m := r.mount("HEAD")
@@ -116,7 +116,7 @@ func TestKilledImport(t *testing.T) {
 			fill(t, src, 300, 0)
 			importing := r.took(args...)
 			killed := 0
-			for round := 1; round <= killRounds; round++ {
+			for round := 1; round <= often(killRounds); round++ {
 				ok(t, os.RemoveAll(src))
 				ok(t, os.RemoveAll(kept))
 				fill(t, src, 300, round)
@@ -136,7 +136,7 @@ func TestKilledImport(t *testing.T) {
 				sameTree(t, "mount", want, readTree(t, m.dir), sameOpts{dirTimes: true})
 				m.umount()
 			}
-			t.Logf("killed before the end: %d of %d rounds", killed, killRounds)
+			t.Logf("killed before the end: %d of %d rounds", killed, often(killRounds))
 			r.fsck()
 		})
 	}
@@ -147,7 +147,7 @@ func TestKilledProcessHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	fill(t, r.dir, 300, 0)
-	for i := range killRounds {
+	for i := range often(killRounds) {
 		r.killAt(rand.N(60*time.Millisecond), "add", ".")
 		start := time.Now()
 		if res := r.run("status"); res.code != 0 && res.code != 1 {

@@ -90,7 +90,7 @@ func prepare(dir string) error {
 		return nil
 	}
 	args := []string{"build", "-o", boleBin}
-	if os.Getenv("BOLE_RACE") == "1" {
+	if underRace {
 		args = append(args, "-race")
 	}
 	out, err := exec.Command("go", append(args, "bole/cmd/bole")...).CombinedOutput()
@@ -148,6 +148,18 @@ func bolePIDs() []int {
 func cmdline(pid int) []string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+}
+
+// underRace says that the program is built with the race detector, which
+// multiplies time and memory.
+var underRace = os.Getenv("BOLE_RACE") == "1"
+
+// often is n, or a fifth of it under the race detector.
+func often(n int) int {
+	if underRace {
+		return max(n/5, 1)
+	}
+	return n
 }
 
 // needRoot skips tests that mount, change users or make cgroups.
