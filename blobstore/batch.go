@@ -1,6 +1,7 @@
 package blobstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ type Batch struct {
 	packEnd PackEndFunc
 	fsys    *os.File // open since before the first write, for syncfs
 	temps   tempOwner
+
+	ctx context.Context // of Until, or nil
 
 	syncing sync.Mutex
 	writes  sync.RWMutex
@@ -79,6 +82,19 @@ func (s *Store) Begin(index Index, packEnd PackEndFunc) (*Batch, error) {
 		return nil, fmt.Errorf("begin storing contents: %w", err)
 	}
 	return &Batch{s: s, index: index, packEnd: packEnd, fsys: d, temps: tempOwner{s: s}}, nil
+}
+
+// Until makes PutFile and LinkFile of a large file give up with ctx's error soon after ctx has ended; a
+// file of terabytes would otherwise keep an interrupted command for hours. Nothing of that file
+// stays. Call it before the first of them.
+func (b *Batch) Until(ctx context.Context) { b.ctx = ctx }
+
+// stopped is asked between the chunks of a file.
+func (b *Batch) stopped() error {
+	if b.ctx == nil {
+		return nil
+	}
+	return b.ctx.Err()
 }
 
 // PutBytes stores a content of at most MaxRecord bytes in a pack, unless it is stored already, and

@@ -147,7 +147,7 @@ func (b *Batch) fill(w *pendingWhole, f *os.File, before fileStat) (merkle.Hash,
 		}
 		from, to = w.f, nil
 	}
-	h, err := b.s.stream(from, before.size, to, nil)
+	h, err := b.s.stream(from, before.size, to, b.stopped)
 	if errors.Is(err, errShort) {
 		err = errMoved
 	}

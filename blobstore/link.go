@@ -113,7 +113,7 @@ func (b *Batch) hashLinked(f *os.File, w *pendingWhole) (merkle.Hash, error) {
 		if !leaseHeld(f) {
 			return errCopy
 		}
-		return nil
+		return b.stopped()
 	}
 	h, err := b.s.stream(f, before.size, nil, held)
 	if err == nil {

@@ -67,7 +67,8 @@ func (p *hashPipe) finish() merkle.Hash {
 }
 
 // stream hashes the first size bytes of src and, when dst is not nil, writes them there, holes as
-// holes. The position of src moves. stop is asked before each chunk whether to give up. Memory: two
+// holes. The position of src moves. stop, when not nil, is asked before each chunk, of a hole
+// too, whether to give up. Memory: two
 // chunks.
 func (s *Store) stream(src *os.File, size int64, dst *os.File, stop func() error) (merkle.Hash, error) {
 	adviseSequential(src)
@@ -81,16 +82,20 @@ func (s *Store) stream(src *os.File, size int64, dst *os.File, stop func() error
 }
 
 func (s *Store) streamInto(p *hashPipe, src *os.File, size int64, dst *os.File, stop func() error) error {
+	if stop == nil {
+		stop = func() error { return nil }
+	}
 	for off := int64(0); off < size; {
 		start, end := nextData(src, off, size)
 		for ; off < start; off += min(start-off, int64(len(zeros))) {
+			if err := stop(); err != nil {
+				return err
+			}
 			p.work <- piece{data: zeros[:min(start-off, int64(len(zeros)))]}
 		}
 		for off < end {
-			if stop != nil {
-				if err := stop(); err != nil {
-					return err
-				}
+			if err := stop(); err != nil {
+				return err
 			}
 			n, err := s.streamChunk(p, src, off, end, dst)
 			if err != nil {

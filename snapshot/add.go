@@ -132,6 +132,8 @@ func (a *adder) run(ctx context.Context) (res AddResult, err error) {
 		a.rec = &recorder{led: a.led}
 	} else if a.rec, err = a.repo.newRecorder(a.led); err != nil {
 		return res, err
+	} else {
+		a.rec.batch.Until(ctx)
 	}
 	defer func() { err = errors.Join(err, a.rec.close()) }()
 	want := newWanted(a.o.Paths)
