@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,8 +78,8 @@ func Init(dir string, o InitOptions) (err error) {
 	if _, err := os.Lstat(final); err == nil {
 		return fmt.Errorf("init %s: %w", dir, ErrExists)
 	}
-	tmp, err := os.MkdirTemp(dir, DirName+"~init-*")
-	if err != nil {
+	tmp := filepath.Join(dir, fmt.Sprintf("%s~init-%016x", DirName, rand.Uint64()))
+	if err := os.Mkdir(tmp, 0o755); err != nil { // not MkdirTemp: its 0700 hides the umask
 		return fmt.Errorf("init: %w", err)
 	}
 	defer func() {
@@ -99,10 +100,7 @@ func Init(dir string, o InitOptions) (err error) {
 }
 
 func fillRepository(tmp string, o InitOptions) error {
-	dirMode, fileMode := os.FileMode(0o755), os.FileMode(0o644)
-	if o.Shared {
-		dirMode, fileMode = 0o2775, 0o664
-	}
+	dirMode, fileMode := sharedModes(o.Shared)
 	if err := chmodDir(tmp, dirMode); err != nil {
 		return err
 	}
@@ -144,8 +142,20 @@ func fillRepository(tmp string, o InitOptions) error {
 	return errors.Join(err, s.Close())
 }
 
-// chmodDir sets a mode against the umask.
+// sharedModes are the modes that a shared repository gives its folders and files against the umask.
+// Elsewhere they are 0: the umask says who may read.
+func sharedModes(shared bool) (dir, file os.FileMode) {
+	if shared {
+		return 0o2775, 0o664
+	}
+	return 0, 0
+}
+
+// chmodDir sets a mode against the umask; 0 leaves what the umask gave.
 func chmodDir(dir string, mode os.FileMode) error {
+	if mode == 0 {
+		return nil
+	}
 	if err := unix.Chmod(dir, uint32(mode)&0o7777); err != nil {
 		return fmt.Errorf("chmod %s: %w", dir, err)
 	}
@@ -218,13 +228,13 @@ func (r *Repo) openStores(o OpenOptions) (err error) {
 			return err
 		}
 	}
+	dirMode, fileMode := sharedModes(r.cfg.Core.Shared)
 	r.db, err = lmdbstore.Open(r.file("db"), lmdbstore.Options{
-		MapSize: testMapSize(), ReadOnly: o.ReadOnly, FileMode: r.fileMode(0o644)})
+		MapSize: testMapSize(), ReadOnly: o.ReadOnly, FileMode: fileMode})
 	if err != nil {
 		return err
 	}
-	r.blobs, err = blobstore.Open(r.ContentsDir(), blobstore.Options{
-		DirMode: r.dirMode(0o755), FileMode: r.fileMode(0o644)})
+	r.blobs, err = blobstore.Open(r.ContentsDir(), blobstore.Options{DirMode: dirMode, FileMode: fileMode})
 	return err
 }
 
@@ -283,13 +293,6 @@ func (r *Repo) file(name string) string { return filepath.Join(r.root, DirName, 
 func (r *Repo) fileMode(m os.FileMode) os.FileMode {
 	if r.cfg.Core.Shared {
 		return m | 0o060
-	}
-	return m
-}
-
-func (r *Repo) dirMode(m os.FileMode) os.FileMode {
-	if r.cfg.Core.Shared {
-		return m | 0o2070
 	}
 	return m
 }
