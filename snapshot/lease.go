@@ -31,13 +31,23 @@ type LeaseInfo struct {
 	Commits    []string `json:"commits"` // served now
 }
 
-// Lease is a held lease. The kernel lets go of it with the process.
+// Lease is a held lease: a file that is locked for as long as its process
+// lives, and beside it one that says for what and may be replaced. The kernel
+// lets go of it with the process.
 type Lease struct {
-	f    *os.File
-	path string
+	f              *os.File
+	dir            string
+	id, repository string
 }
 
-const leaseSuffix = ".lease"
+// The files of a lease are its ID and one of these. A listing looks for the
+// first, which never gets another file in its place: one that is renamed over
+// may be missing from a listing that is under way.
+const (
+	leaseSuffix  = ".lease"
+	leaseSays    = ".json"
+	socketSuffix = ".sock"
+)
 
 // NewLeaseID makes the name of a lease, and of the files beside it.
 func NewLeaseID() string {
@@ -91,56 +101,67 @@ func (r *Repo) Lease(info LeaseInfo) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.ID == "" {
-		info.ID = NewLeaseID()
+	l := &Lease{dir: dir, id: info.ID, repository: r.root}
+	if l.id == "" {
+		l.id = NewLeaseID()
 	}
-	info.Repository = r.root
-	l := &Lease{path: filepath.Join(dir, info.ID+leaseSuffix)}
+	if err := l.hold(); err != nil {
+		return nil, fmt.Errorf("write lease: %w", err)
+	}
 	if err := l.Update(info); err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// Update replaces what the lease says.
-func (l *Lease) Update(info LeaseInfo) error {
-	b, err := json.Marshal(info)
+// hold makes the locked file. It is locked before it has its name: nobody can
+// take it for a stale one.
+func (l *Lease) hold() error {
+	f, err := os.CreateTemp(l.dir, ".lease-*")
 	if err != nil {
-		return fmt.Errorf("encode lease: %w", err)
+		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(l.path), ".lease-*")
-	if err != nil {
-		return fmt.Errorf("write lease: %w", err)
-	}
-	// Locked before it has its name: nobody can take it for a stale one.
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
 		err = f.Chmod(0o644)
 	}
 	if err == nil {
-		_, err = f.Write(append(b, '\n'))
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), l.path)
+		err = os.Rename(f.Name(), l.file(leaseSuffix))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write lease: %w", err), f.Close(), os.Remove(f.Name()))
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	old := l.f
 	l.f = f
-	if old != nil {
-		return old.Close()
+	return nil
+}
+
+func (l *Lease) file(suffix string) string { return filepath.Join(l.dir, l.id+suffix) }
+
+// Update replaces what the lease says; its ID and repository stay.
+func (l *Lease) Update(info LeaseInfo) error {
+	info.ID, info.Repository = l.id, l.repository
+	b, err := json.Marshal(info)
+	if err != nil {
+		return fmt.Errorf("encode lease: %w", err)
+	}
+	f, err := os.CreateTemp(l.dir, ".lease-*") // not to be flushed: it means nothing after a power cut
+	if err != nil {
+		return fmt.Errorf("write lease: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), l.file(leaseSays))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write lease: %w", err), removeIfThere(f.Name()))
 	}
 	return nil
 }
 
 // Close removes the lease.
 func (l *Lease) Close() error {
-	err := os.Remove(l.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, l.f.Close())
+	return errors.Join(removeIfThere(l.file(leaseSays)), removeIfThere(l.file(leaseSuffix)), l.f.Close())
 }
 
 // Leases lists what is held, oldest first, and removes what dead processes left.
@@ -183,61 +204,41 @@ func LeasesOf(root string) ([]LeaseInfo, error) {
 // lookAtLease reads a lease that somebody holds, and removes one that nobody
 // does, with its socket, where that is permitted.
 func lookAtLease(dir, id string) (info LeaseInfo, err error) {
-	info, live, err := readLease(filepath.Join(dir, id+leaseSuffix))
-	if err != nil || live {
-		return info, err
+	path := filepath.Join(dir, id)
+	f, err := os.Open(path + leaseSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, nil // let go of meanwhile
 	}
-	for _, suffix := range []string{".sock", leaseSuffix} {
-		err := os.Remove(filepath.Join(dir, id+suffix))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
+	if err != nil {
+		return info, fmt.Errorf("read lease: %w", err)
+	}
+	defer f.Close()
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return readLease(path + leaseSays)
+	case err != nil:
+		return info, fmt.Errorf("lock lease %s: %w", path, err)
+	}
+	for _, suffix := range []string{socketSuffix, leaseSays, leaseSuffix} {
+		err := removeIfThere(path + suffix)
+		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
 			return info, fmt.Errorf("remove stale lease: %w", err)
 		}
 	}
 	return info, nil
 }
 
-// readLease says what a lease says and whether somebody holds it. One that went
-// away meanwhile is live and says nothing.
-func readLease(path string) (info LeaseInfo, live bool, err error) {
-	for {
-		f, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return info, true, nil
-		}
-		if err != nil {
-			return info, false, fmt.Errorf("read lease: %w", err)
-		}
-		held, err := isLocked(f)
-		if err == nil && held {
-			err = json.NewDecoder(f).Decode(&info)
-		}
-		// Update renames a new file over this one and then lets go of it.
-		current := isStillAt(f, path)
-		f.Close()
-		switch {
-		case err != nil:
-			return info, held, fmt.Errorf("read lease %s: %w", path, err)
-		case held || current:
-			return info, held, nil
-		}
+// readLease reads what a lease says; nothing when it is only just being made, or let go of.
+func readLease(path string) (info LeaseInfo, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return info, nil
 	}
-}
-
-// isLocked says whether somebody else has an exclusive lock on an open file.
-func isLocked(f *os.File) (bool, error) {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return true, nil
+	if err == nil {
+		err = json.Unmarshal(b, &info)
 	}
-	return false, err
-}
-
-// isStillAt says whether a path still names an open file.
-func isStillAt(f *os.File, path string) bool {
-	a, err := f.Stat()
 	if err != nil {
-		return false
+		return info, fmt.Errorf("read lease %s: %w", path, err)
 	}
-	b, err := os.Lstat(path)
-	return err == nil && os.SameFile(a, b)
+	return info, nil
 }

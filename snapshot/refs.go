@@ -44,7 +44,8 @@ type Head struct {
 	Commit merkle.Hash // zero before the first commit
 }
 
-// CheckRefName holds the rules of `git check-ref-format --branch`.
+// CheckRefName holds the rules of `git check-ref-format --branch`, and refuses
+// "@", which git allows although it is another name of HEAD. ErrRefName.
 func CheckRefName(name string) error {
 	bad := func(why string) error { return fmt.Errorf("%q: %w (%s)", name, ErrRefName, why) }
 	switch {
