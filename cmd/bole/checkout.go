@@ -46,6 +46,10 @@ changed and not committed, checkout refuses, names the files, and changes nothin
 
 // moveFiles runs a checkout or an update and says what came of it.
 func (a *app) moveFiles(r *snapshot.Repo, force bool, move func(context.Context, snapshot.CheckoutOptions) (snapshot.CheckoutResult, error)) error {
+	before, err := r.Head()
+	if err != nil {
+		return err
+	}
 	ctx, stop := a.interruptible()
 	defer stop()
 	bad := false
@@ -70,6 +74,10 @@ func (a *app) moveFiles(r *snapshot.Repo, force bool, move func(context.Context,
 		return err
 	}
 	fmt.Fprintf(a.out, "%s: %d written, %d removed\n", headLine(head), res.Written, res.Removed)
+	if before.Branch == "" && before.Commit != head.Commit { // perhaps the last name of commits made there
+		id := shortID(before.Commit)
+		a.warnf("HEAD was on no branch, at %s; 'bole branch NAME %s' gives it a name", id, id)
+	}
 	if bad {
 		return errNo
 	}
