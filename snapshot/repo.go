@@ -74,6 +74,9 @@ func Init(dir string, o InitOptions) (err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
+	if err := checkContents(dir, o); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
 	final := filepath.Join(dir, DirName)
 	if _, err := os.Lstat(final); err == nil {
 		return fmt.Errorf("init %s: %w", dir, ErrExists)
@@ -95,6 +98,26 @@ func Init(dir string, o InitOptions) (err error) {
 			return fmt.Errorf("init %s: %w", dir, ErrExists)
 		}
 		return fmt.Errorf("init: rename %s: %w", tmp, err)
+	}
+	return nil
+}
+
+// checkContents refuses a folder for contents inside the working directory, where add would take
+// the packs for files and store them in themselves.
+func checkContents(dir string, o InitOptions) error {
+	if o.Bare || o.Contents == "" {
+		return nil
+	}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	contents, err := filepath.Abs(o.Contents)
+	if err != nil {
+		return err
+	}
+	if _, inside := (&Repo{root: root}).insideRoot(contents); inside {
+		return fmt.Errorf("contents folder %s: it lies in the working directory", contents)
 	}
 	return nil
 }

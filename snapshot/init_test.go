@@ -56,3 +56,23 @@ func TestUmaskOfSharedRepository(t *testing.T) {
 		}
 	}
 }
+
+// TestContentsInsideTheWorkingDirectory: add would store the packs in themselves.
+func TestContentsInsideTheWorkingDirectory(t *testing.T) {
+	dir := t.TempDir()
+	root, link := filepath.Join(dir, "r"), filepath.Join(dir, "link")
+	ok(t, os.Symlink("r", link))
+	for _, contents := range []string{root, filepath.Join(root, "sub"), filepath.Join(root, "a/b/.."), filepath.Join(link, "sub")} {
+		err := Init(root, InitOptions{Contents: contents})
+		if err == nil || !strings.Contains(err.Error(), "lies in the working directory") {
+			t.Errorf("init with contents in %s: %v", contents, err)
+		}
+		names, err := os.ReadDir(root)
+		ok(t, err)
+		if len(names) != 0 {
+			t.Errorf("the refused init left %v", names)
+		}
+	}
+	ok(t, Init(root, InitOptions{Contents: root + "-contents"}))
+	ok(t, Init(filepath.Join(dir, "bare"), InitOptions{Bare: true, Contents: filepath.Join(dir, "bare", "c")}))
+}
