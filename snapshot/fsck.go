@@ -132,8 +132,8 @@ func (f *fsck) contents() error {
 				start = append(append(start[:0], k...), 0)
 				var rec blobstore.Record
 				loc, err := blobstore.DecodeLocation(v)
-				if copy(rec.Hash[:], k) != merkle.HashSize || len(k) != merkle.HashSize || err != nil {
-					f.damage("record", fmt.Sprintf("%x", k), "entry of the index of contents is malformed", "")
+				if copy(rec.Hash[:], k) != len(k) || len(k) != merkle.HashSize || err != nil {
+					f.damage("content", fmt.Sprintf("%x", k), "its entry in the index of contents is malformed", "")
 					return nil
 				}
 				rec.Location = loc
