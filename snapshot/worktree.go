@@ -116,7 +116,7 @@ func (r *Repo) CommitStaged(ctx context.Context, m Meta) (id merkle.Hash, c *mer
 			}
 			return setBase(w, id)
 		}}
-	if wt.index == nil {
+	if wt.index == nil && !m.AllowEmpty {
 		return id, nil, fmt.Errorf("%w: nothing was added", ErrNothing)
 	}
 	if !wt.base.IsZero() && !m.AllowEmpty && wt.base == wt.head.Commit {
@@ -127,6 +127,8 @@ func (r *Repo) CommitStaged(ctx context.Context, m Meta) (id merkle.Hash, c *mer
 			return id, nil, ErrNothing
 		}
 	}
-	q.Root = &RootMeta{Perm: wt.index.Perm, Mtime: wt.index.Mtime, Attrs: wt.index.Attrs}
+	if wt.index != nil {
+		q.Root = &RootMeta{Perm: wt.index.Perm, Mtime: wt.index.Mtime, Attrs: wt.index.Attrs}
+	}
 	return r.Commit(ctx, q)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ func newFsckCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck",
 		Short: "check the repository for damage",
-		Long: `Hashes every node of the repository again, checks that all that commits refer to is
+		Long: `Checks every page of the database, hashes every node of the repository again, checks that all that commits refer to is
 there, and with --contents reads and hashes every byte of every file. Reports all
 damage and what it touches; changes nothing. Exit code 1 when there is damage.`,
 		Example: `  bole fsck
@@ -21,7 +22,7 @@ damage and what it touches; changes nothing. Exit code 1 when there is damage.`,
   bole fsck --json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.withRepo(func(r *snapshot.Repo) error { return a.fsck(r, contents, asJSON) })
+			return a.fsck(contents, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&contents, "contents", false, "read and hash every byte")
@@ -36,44 +37,65 @@ type damageJSON struct {
 	Touches []pathJSON `json:"touches"` // COMMIT:PATH
 }
 
-func (a *app) fsck(r *snapshot.Repo, contents, asJSON bool) error {
-	ctx, stop := a.interruptible()
-	defer stop()
-	var list *jsonList
-	var err, writeErr error
-	if asJSON {
-		if list, err = a.newJSONList(map[string]bool{"contents_checked": contents}, "damage"); err != nil {
-			return err
-		}
-	}
-	res, err := r.Fsck(ctx, snapshot.FsckOptions{Contents: contents, Progress: a.progress(), Damage: func(d snapshot.Damage) {
-		a.stopProgress()
-		if list == nil {
-			a.printDamage(d)
-			return
-		}
-		if err := list.add(damageJSON{d.Kind, d.Hash, d.Reason, pathsJSON(d.Touches)}); err != nil && writeErr == nil {
-			writeErr = err
-		}
-	}})
-	a.stopProgress()
-	if err == nil {
-		err = writeErr
-	}
+// fsck checks the pages of the database before it opens the repository: LMDB
+// trusts them.
+func (a *app) fsck(contents, asJSON bool) error {
+	root, err := a.findRoot()
 	if err != nil {
 		return err
 	}
-	if list != nil {
-		err = list.end(map[string]uint64{"commits": res.Commits, "nodes": res.Nodes,
-			"contents": res.Contents, "bytes": res.Bytes, "damaged": res.Damaged})
-	} else {
-		fmt.Fprintf(a.out, "checked %s, %s, %s (%s)\n", count(res.Commits, "commit"), count(res.Nodes, "node"),
-			count(res.Contents, "content"), size(res.Bytes))
+	rep := &fsckReport{a: a}
+	if asJSON {
+		if rep.list, err = a.newJSONList(map[string]bool{"contents_checked": contents}, "damage"); err != nil {
+			return err
+		}
 	}
-	if err != nil || res.Damaged == 0 {
+	var res snapshot.FsckResult
+	res.Damaged, err = snapshot.CheckPages(root, snapshot.OpenOptions{ReadOnly: onReadOnlyDisk(root)}, rep.damage)
+	if err == nil && res.Damaged == 0 {
+		err = a.withRepoAt(root, func(r *snapshot.Repo) (err error) {
+			ctx, stop := a.interruptible()
+			defer stop()
+			res, err = r.Fsck(ctx, snapshot.FsckOptions{Contents: contents, Progress: a.progress(), Damage: rep.damage})
+			a.stopProgress()
+			return err
+		})
+	}
+	if err = errors.Join(err, rep.err); err != nil {
+		return err
+	}
+	if err := rep.end(res); err != nil || res.Damaged == 0 {
 		return err
 	}
 	return fmt.Errorf("%s", count(res.Damaged, "damaged object"))
+}
+
+// fsckReport prints damage as it is found.
+type fsckReport struct {
+	a    *app
+	list *jsonList // nil for text
+	err  error     // the first of writing
+}
+
+func (r *fsckReport) damage(d snapshot.Damage) {
+	r.a.stopProgress()
+	if r.list == nil {
+		r.a.printDamage(d)
+		return
+	}
+	if err := r.list.add(damageJSON{d.Kind, d.Hash, d.Reason, pathsJSON(d.Touches)}); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *fsckReport) end(res snapshot.FsckResult) error {
+	if r.list != nil {
+		return r.list.end(map[string]uint64{"commits": res.Commits, "nodes": res.Nodes, "node_bytes": res.NodeBytes,
+			"contents": res.Contents, "bytes": res.Bytes, "damaged": res.Damaged})
+	}
+	fmt.Fprintf(r.a.out, "checked %s, %s, %s (%s)\n", count(res.Commits, "commit"), count(res.Nodes, "node"),
+		count(res.Contents, "content"), size(res.Bytes))
+	return nil
 }
 
 func (a *app) printDamage(d snapshot.Damage) {

@@ -19,11 +19,17 @@ package main
 import (
 	"errors"
 	"os"
+	"os/signal"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	// A write beyond the limit on file sizes (ulimit -f) shall be an error that names the file.
+	signal.Ignore(unix.SIGXFSZ)
+	os.Exit(run(os.Args[1:]))
+}
 
 // run executes one command line and returns the exit code: 0 done, 1 the answer
 // is no or something is wrong, 2 wrong use, 128+N ended by signal N.
