@@ -105,6 +105,7 @@ func serveCommands(s *Server, out *json.Encoder, answering *sync.Mutex) {
 		_ = out.Encode(r)
 		answering.Unlock()
 	}
+	_ = Detach(s.Mountpoint()) // the test is gone, however it ended
 }
 
 // mounted is one mount of a test.
@@ -236,6 +237,24 @@ func (m *mounted) since(before Stats) map[string]uint64 {
 		}
 	}
 	return d
+}
+
+// settles runs a pass up to five times until one sends no request but FORGET,
+// and fails when none does: the kernel may drop pages whenever it likes.
+func (m *mounted) settles(what string, pass func()) {
+	m.t.Helper()
+	var all []map[string]uint64
+	for range 5 {
+		before := m.stats()
+		pass()
+		d := m.since(before)
+		delete(d, "FORGET")
+		if len(d) == 0 {
+			return
+		}
+		all = append(all, d)
+	}
+	m.t.Errorf("%s: requests in each pass: %v", what, all)
 }
 
 func (m *mounted) path(names ...string) string {

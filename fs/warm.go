@@ -115,6 +115,7 @@ func (w *warmer) one(fd int, r *row, slot uint32, e *merkle.Entry) error {
 	if e.Kind != merkle.KindFile || e.Size == 0 || e.Size > smallContent {
 		return nil
 	}
+	w.openOne(fd, string(e.Name))
 	w.store(fd, r, &smallFile{slot: slot, size: uint32(e.Size), hash: e.Hash})
 	w.tell()
 	return nil
@@ -230,14 +231,16 @@ func (w *warmer) instantiate(fd int) error {
 		if err := unix.Fstatat(fd, names[len(names)-1], &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return err
 		}
-		w.openOne(fd, names[len(names)-1], &st)
+		if st.Mode&unix.S_IFMT == unix.S_IFREG {
+			w.openOne(fd, names[len(names)-1])
+		}
 	}
 }
 
 // openOne opens and closes one file, which is where the kernel learns, once,
 // that it need not ask about opening and closing.
-func (w *warmer) openOne(fd int, name string, st *unix.Stat_t) {
-	if w.opened || st.Mode&unix.S_IFMT != unix.S_IFREG {
+func (w *warmer) openOne(fd int, name string) {
+	if w.opened {
 		return
 	}
 	if f, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
