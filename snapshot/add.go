@@ -336,8 +336,8 @@ func (a *adder) done(t *dirTask) error {
 	if moved || t.touched && e.Mtime != old.Mtime {
 		a.putDir(t, e)
 	}
-	if moved && t.path != "" {
-		a.changed(t.path, old, &e)
+	if moved {
+		a.changed(shownPath(t.path), old, &e)
 	}
 	return a.rec.stored(0)
 }

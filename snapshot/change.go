@@ -31,6 +31,14 @@ type PathChange struct {
 	Old, New *merkle.Entry
 }
 
+// shownPath is how the root folder itself is named in lists of changes.
+func shownPath(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}
+
 func changeKind(old, now *merkle.Entry) ChangeKind {
 	switch {
 	case old == nil:
@@ -94,8 +102,9 @@ func diffEntries(rd merkle.Reader, path string, old, now *merkle.Entry, fn func(
 	if now != nil && now.Kind == merkle.KindDir {
 		newDir = now.Hash
 	}
-	if path != "" && !sameEntry(old, now) {
-		if err := fn(PathChange{Path: path, Kind: changeKind(old, now), Old: old, New: now}); err != nil {
+	// The root of a commit is a change of its own for its mode and attributes only.
+	if path != "" && !sameEntry(old, now) || path == "" && old != nil && now != nil && !sameMeta(old, now) {
+		if err := fn(PathChange{Path: shownPath(path), Kind: changeKind(old, now), Old: old, New: now}); err != nil {
 			return err
 		}
 	}

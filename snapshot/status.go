@@ -255,10 +255,7 @@ func (v *statuser) done(t *dirTask) error {
 		now.Attrs = h
 	}
 	if !sameMeta(old, now) {
-		path := t.path
-		if path == "" {
-			path = "."
-		}
+		path := shownPath(t.path)
 		v.note(func() {
 			v.out.Unstaged = append(v.out.Unstaged, PathChange{Path: path, Kind: Modified, Old: old, New: now})
 		})
