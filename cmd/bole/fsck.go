@@ -14,9 +14,10 @@ func newFsckCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fsck",
 		Short: "check the repository for damage",
-		Long: `Checks every page of the database, hashes every node of the repository again, checks that all that commits refer to is
-there, and with --contents reads and hashes every byte of every file. Reports all
-damage and what it touches; changes nothing. Exit code 1 when there is damage.`,
+		Long: `Checks every page of the database, hashes every node again, checks that all that
+commits refer to is there, and with --contents reads and hashes every byte of every
+file. Reports all damage and what it touches; changes nothing. Exit code 1 when there
+is damage.`,
 		Example: `  bole fsck
   bole fsck --contents
   bole fsck --json`,
