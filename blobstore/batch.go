@@ -16,8 +16,8 @@ type Index func(h merkle.Hash) (Location, bool, error)
 
 // PackEndFunc answers the committed end of a pack: the last PackEnd that the caller stored for it.
 // It must read what is committed at the moment of the call, never an older snapshot: a pack is cut
-// back to the end that it answers. A pack with ok false is left alone; an end of 0 gives a pack
-// free from its beginning.
+// back to the end that it answers. A pack with ok false is left alone, and so is one of another
+// owner; an end of 0 gives a pack free from its first record on.
 type PackEndFunc func(pack uint32) (end uint64, ok bool, err error)
 
 // Batch stores contents. Its Put and Link methods may be called from many goroutines, also while

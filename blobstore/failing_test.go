@@ -52,10 +52,11 @@ func TestFailingTable(t *testing.T) {
 	wantErr(t, s.Scan(ScanOptions{PackEnd: badEnd}, func(Found) error { return nil }), errTable)
 }
 
-// TestPackGivenFree: a caller who answers an end of 0 gives a pack free, whatever lies in it.
+// TestPackGivenFree: a caller who answers an end of 0 gives a pack of its own free, whatever lies in it.
 func TestPackGivenFree(t *testing.T) {
 	s, tab := newStore(t), newTable()
-	check(t, os.WriteFile(s.packPath(1), content(1, 500), 0o644))
+	head := packHeader(s.opts.Owner)
+	check(t, os.WriteFile(s.packPath(1), append(head[:], content(1, 500)...), 0o644))
 	tab.ends[1] = 0
 	b := begin(t, s, tab)
 	h := putOne(t, b, 2, 100)
@@ -90,6 +91,9 @@ func TestPackLockedByItsFinder(t *testing.T) {
 	f, err := s.createFile(s.packPath(1))
 	check(t, err)
 	defer f.Close()
+	head := packHeader(s.opts.Owner)
+	_, err = f.Write(head[:])
+	check(t, err)
 	ok, err := tryLock(f)
 	check(t, err)
 	if !ok {
@@ -134,7 +138,7 @@ func TestPresent(t *testing.T) {
 	}
 	loc := tab.all()[small]
 	wantErr(t, s.Present(large, loc), ErrDamaged)
-	wantErr(t, s.Present(small, Location{9, 8, 1}), fs.ErrNotExist)
+	wantErr(t, s.Present(small, Location{9, packHeaderSize, 1}), fs.ErrNotExist)
 	wantErr(t, s.Present(small, Location{1, 1, 1}), ErrDamaged)
 	check(t, patch(s.packPath(1), int64(loc.Offset), 0))
 	wantDamage(t, s.Present(small, loc), small, s.packPath(1))

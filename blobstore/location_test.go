@@ -43,7 +43,7 @@ func TestLocationGolden(t *testing.T) {
 	}{
 		{Location{}, "0000"},                              // pack 0: whole file; length 0
 		{Location{Length: 300}, "00ac02"},                 // whole file of 300 bytes
-		{Location{1, 8, 0}, "010800"},                     // pack 1, offset 8, an empty content
+		{Location{1, 24, 0}, "011800"},                    // pack 1, offset 24, an empty content
 		{Location{2, 1 << 20, 1024}, "02808040" + "8008"}, // pack 2, offset 1 MiB, 1 KiB
 	} {
 		if got := hex.EncodeToString(c.loc.Encode()); got != c.hex {
@@ -56,15 +56,15 @@ func TestLocationRefusals(t *testing.T) {
 	for name, h := range map[string]string{
 		"empty":                       "",
 		"pack alone":                  "01",
-		"no length":                   "0108",
+		"no length":                   "0118",
 		"long varint":                 "8000" + "00",
 		"long length":                 "00" + "8000",
-		"pack over 32 bits":           "8080808010" + "08" + "00",
+		"pack over 32 bits":           "8080808010" + "18" + "00",
 		"varint over 64 bits":         "00" + "ffffffffffffffffff7f",
 		"length over 63 bits":         "00" + "ffffffffffffffffff01",
-		"offset in the pack's header": "01" + "07" + "00",
+		"offset in the pack's header": "01" + "17" + "00",
 		"offset that overflows":       "01" + "ffffffffffffffff7f" + "00",
-		"record over the limit":       "01" + "08" + "818040",
+		"record over the limit":       "01" + "18" + "818040",
 		"bytes left over":             "000000",
 	} {
 		b, err := hex.DecodeString(h)
@@ -79,7 +79,7 @@ func TestLocationRefusals(t *testing.T) {
 }
 
 func FuzzDecodeLocation(f *testing.F) {
-	for _, l := range []Location{{}, {Length: math.MaxInt64}, {1, 8, 0}, {math.MaxUint32, 1 << 28, MaxRecord}} {
+	for _, l := range []Location{{}, {Length: math.MaxInt64}, {1, 24, 0}, {math.MaxUint32, 1 << 28, MaxRecord}} {
 		f.Add(l.Encode())
 	}
 	f.Add([]byte{0x80, 0x00, 0x00})

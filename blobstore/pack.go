@@ -133,8 +133,8 @@ func (b *Batch) room(num uint32, need uint64) (end uint64, ok bool, err error) {
 }
 
 // tryPack locks a pack and cuts it back to its committed end. It returns nil when the pack is full,
-// unknown to the caller, somebody else's, or not in the state that its end promises: fsck reports
-// such a pack, nobody appends to it.
+// unknown to the caller, another owner's, in somebody else's hands, or not in the state that its end
+// promises: fsck reports such a pack, nobody appends to it.
 func (b *Batch) tryPack(num uint32, need uint64) (*packWriter, error) {
 	if b.s.isAbandoned(num) {
 		return nil, nil
@@ -148,11 +148,23 @@ func (b *Batch) tryPack(num uint32, need uint64) (*packWriter, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	if !b.s.owns(f) {
+		return nil, f.Close()
+	}
 	p, err := b.lockPack(f, num, need)
 	if p == nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return p, nil
+}
+
+// owns tells whether a pack has the store's own owner. A pack that another database made may hold
+// records behind the end that this one knows: they are that database's, and must not be cut off. The
+// header stands as long as the file does, so no lock is needed to read it.
+func (s *Store) owns(f *os.File) bool {
+	var head [packHeaderSize]byte
+	n, _ := f.ReadAt(head[:], 0)
+	return n == len(head) && head == packHeader(s.opts.Owner)
 }
 
 // lockPack is the part of tryPack that holds the descriptor. The end is asked for again under the
@@ -172,16 +184,7 @@ func (b *Batch) lockPack(f *os.File, num uint32, need uint64) (*packWriter, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &packWriter{s: b.s, f: f, num: num, end: end, handed: end}
-	if end == packHeaderSize {
-		p.created = true
-		if err := p.start(); err != nil {
-			return nil, err
-		}
-		return p, nil
-	}
-	var head [packHeaderSize]byte
-	if n, _ := f.ReadAt(head[:], 0); checkPackHeader(head[:n]) != "" || uint64(st.size) < end {
+	if uint64(st.size) < end {
 		return nil, nil
 	}
 	if uint64(st.size) > end {
@@ -189,7 +192,7 @@ func (b *Batch) lockPack(f *os.File, num uint32, need uint64) (*packWriter, erro
 			return nil, err
 		}
 	}
-	return p, nil
+	return &packWriter{s: b.s, f: f, num: num, created: end == packHeaderSize, end: end, handed: end}, nil
 }
 
 // start makes the file an empty pack.
@@ -197,7 +200,7 @@ func (p *packWriter) start() error {
 	if err := p.f.Truncate(0); err != nil {
 		return err
 	}
-	head := packHeader()
+	head := packHeader(p.s.opts.Owner)
 	n, err := p.f.WriteAt(head[:], 0)
 	p.s.stats.written.Add(uint64(n))
 	return err

@@ -26,7 +26,7 @@ const (
 	// defaultPackSize is the size in bytes that no pack grows beyond.
 	defaultPackSize = 256 << 20
 
-	packHeaderSize = 8
+	packHeaderSize = 4 + 4 + 16 // magic, version, owner
 )
 
 // The first four bytes of a pack and of a record. Two high bits set in the record's magic keep it
@@ -38,14 +38,16 @@ var (
 
 const packVersion = 1
 
-// packHeader returns the first bytes of every pack: magic, then the version as little-endian u32.
-func packHeader() (h [packHeaderSize]byte) {
+// packHeader returns the first bytes of a pack: magic, the version as little-endian u32, the owner.
+func packHeader(owner [16]byte) (h [packHeaderSize]byte) {
 	copy(h[:], packMagic[:])
 	binary.LittleEndian.PutUint32(h[4:], packVersion)
+	copy(h[8:], owner[:])
 	return h
 }
 
-// checkPackHeader says what is wrong with the first bytes of a pack, or "".
+// checkPackHeader says what is wrong with the first bytes of a pack, or "". Any owner is right: only
+// writers ask for theirs.
 func checkPackHeader(b []byte) string {
 	switch {
 	case len(b) < packHeaderSize:

@@ -14,6 +14,7 @@ import (
 const goldenPack = "" +
 	"4250414b" + // "BPAK"
 	"01000000" + // version 1
+	"000102030405060708090a0b0c0d0e0f" + // owner
 	"b052ec31" + // a record
 	"0300000000000000" + // length 3
 	"6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85" + // BLAKE3 of "abc"
@@ -21,6 +22,9 @@ const goldenPack = "" +
 
 func TestPackGolden(t *testing.T) {
 	s, tab := newStore(t), newTable()
+	for i := range s.opts.Owner {
+		s.opts.Owner[i] = byte(i)
+	}
 	b := begin(t, s, tab)
 	h, err := b.PutBytes([]byte("abc"))
 	check(t, err)
@@ -30,7 +34,7 @@ func TestPackGolden(t *testing.T) {
 	if hex.EncodeToString(got) != goldenPack {
 		t.Errorf("pack is\n%x, want\n%s", got, goldenPack)
 	}
-	if loc := tab.all()[h]; loc != (Location{Pack: 1, Offset: 8, Length: 3}) {
+	if loc := tab.all()[h]; loc != (Location{Pack: 1, Offset: 24, Length: 3}) {
 		t.Errorf("content lies at %+v", loc)
 	}
 	if end := tab.ends[1]; end != uint64(len(got)) {
@@ -54,18 +58,18 @@ func TestWholeFileGoldenName(t *testing.T) {
 }
 
 func TestPackHeaderRefusals(t *testing.T) {
-	good := packHeader()
+	good := packHeader([16]byte{1, 2, 3})
 	if reason := checkPackHeader(good[:]); reason != "" {
 		t.Fatalf("a good header is refused: %s", reason)
 	}
 	for i := range good {
 		bad := good
 		bad[i] ^= 0x40
-		if checkPackHeader(bad[:]) == "" {
-			t.Errorf("a header with byte %d changed is accepted", i)
+		if owner := i >= 8; (checkPackHeader(bad[:]) == "") != owner {
+			t.Errorf("a header with byte %d changed: accepted is not %v", i, owner)
 		}
 	}
-	if checkPackHeader(good[:7]) == "" {
+	if checkPackHeader(good[:23]) == "" {
 		t.Error("a cut off header is accepted")
 	}
 }
@@ -98,9 +102,9 @@ func FuzzRecordHeader(f *testing.F) {
 // bytes, and never panic.
 func FuzzPack(f *testing.F) {
 	golden, _ := hex.DecodeString(goldenPack)
-	f.Add(golden, uint64(8), uint64(3))
-	f.Add(golden[:20], uint64(8), uint64(3))
-	f.Add(append(bytes.Clone(golden), golden[8:]...), uint64(55), uint64(3))
+	f.Add(golden, uint64(24), uint64(3))
+	f.Add(golden[:36], uint64(24), uint64(3))
+	f.Add(append(bytes.Clone(golden), golden[24:]...), uint64(71), uint64(3))
 	f.Add([]byte{}, uint64(0), uint64(1<<63))
 	h := merkle.ContentHash([]byte("abc"))
 	dir := newStore(f).dir

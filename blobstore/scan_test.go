@@ -167,7 +167,7 @@ func TestScanFindsRecordsInsideContents(t *testing.T) {
 // hashed for hours.
 func TestScanSearchIsBounded(t *testing.T) {
 	s := newStore(t)
-	head := packHeader()
+	head := packHeader([16]byte{})
 	fake := make([]byte, RecordHeader)
 	putRecordHeader(fake, &merkle.Hash{1}, 1<<18)
 	pack := append(head[:], 'x')

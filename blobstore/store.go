@@ -14,11 +14,16 @@ import (
 	"bole/merkle"
 )
 
-// Options are the same for every process that opens a store.
+// Options are the same for every process that opens a store for one database.
 type Options struct {
 	DirMode  fs.FileMode // mode bits of folders, as chmod(2) takes them (02775: set-gid); 0: 0755 less the umask
 	FileMode fs.FileMode // mode bits of packs and lock files; 0: 0644 less the umask. Whole files get FileMode & 0444.
 	Limit    int         // bytes up to which PutFile puts a file into a pack, at most MaxRecord; 0: DefaultLimit
+
+	// Owner names the caller's table of contents in each pack that is made; only packs with this
+	// owner are appended to or cut back. Two tables that may write to one store, a table and its
+	// copy above all, must have different owners: each would cut off what only the other knows.
+	Owner [16]byte
 }
 
 // Store is the content store in one directory. Its methods may be called from any goroutine.
@@ -80,7 +85,8 @@ func Create(dir string, o Options) error {
 	return nil
 }
 
-// Open opens the store in dir. It reads nothing yet and writes nothing.
+// Open opens the store in dir. It reads nothing yet and writes nothing. fs.ErrNotExist: dir is
+// missing, or empty as the place is where a disk is not mounted; ErrTooLarge: Limit.
 func Open(dir string, o Options) (*Store, error) {
 	if o.Limit < 0 || o.Limit > MaxRecord {
 		return nil, fmt.Errorf("open content store %s: pack limit of %d bytes: %w", dir, o.Limit, ErrTooLarge)
@@ -92,6 +98,9 @@ func Open(dir string, o Options) (*Store, error) {
 		fi, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil && !fi.IsDir() {
 			err = &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: errors.New("not a folder")}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the contents folder %s is missing or not mounted: %w", dir, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("open content store: %w", err)

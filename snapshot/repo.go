@@ -257,7 +257,11 @@ func (r *Repo) openStores(o OpenOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	r.blobs, err = blobstore.Open(r.ContentsDir(), blobstore.Options{DirMode: dirMode, FileMode: fileMode})
+	owner, err := packOwner(r.file("db"))
+	if err != nil {
+		return err
+	}
+	r.blobs, err = blobstore.Open(r.ContentsDir(), blobstore.Options{DirMode: dirMode, FileMode: fileMode, Owner: owner})
 	return err
 }
 
