@@ -18,6 +18,7 @@ import (
 var (
 	boleBin string // absolute path of the binary under test
 	testBin string // this test binary, copied to where every user may run it
+	raceDir string // where the race detector reports
 	fastDir string // a tmpfs; "" when none can be mounted
 	homeDir string // HOME of all children: no settings of the developer leak in
 )
@@ -47,6 +48,10 @@ func runAll(m *testing.M) int {
 	if fastDir != "" {
 		defer func() { _ = unix.Unmount(fastDir, unix.MNT_DETACH) }()
 	}
+	if races := raceReports(); races != "" {
+		fmt.Fprintf(os.Stderr, "integration: the race detector reports:\n%s\n", races)
+		code = max(code, 1)
+	}
 	if left := leftovers(); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "integration: left behind by the tests:\n  %s\n", strings.Join(left, "\n  "))
 		code = max(code, 1)
@@ -62,6 +67,13 @@ func prepare(dir string) error {
 	}
 	homeDir = filepath.Join(dir, "home")
 	if err := os.Mkdir(homeDir, 0o755); err != nil {
+		return err
+	}
+	raceDir = filepath.Join(dir, "race")
+	if err := os.Mkdir(raceDir, 0o777); err != nil {
+		return err
+	}
+	if err := os.Chmod(raceDir, 0o777); err != nil { // other users report as well
 		return err
 	}
 	fastDir = filepath.Join(dir, "fast")
@@ -98,6 +110,21 @@ func prepare(dir string) error {
 		return fmt.Errorf("building bole: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// raceReports returns what the race detector wrote in all processes, cut to a
+// readable length.
+func raceReports() string {
+	files, _ := filepath.Glob(filepath.Join(raceDir, "report*"))
+	var all strings.Builder
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			b = []byte(err.Error())
+		}
+		fmt.Fprintf(&all, "%s\n", clip(string(b)))
+	}
+	return clip(all.String())
 }
 
 // leftovers lists mounts and processes of the binary under test, and ends them.

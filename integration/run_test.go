@@ -68,10 +68,15 @@ func childEnv(extra []string) []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "LC_ALL=C", "TZ=UTC",
 		"TMPDIR=" + os.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GOTRACEBACK=all",
 	}
-	for _, name := range []string{"GOMAXPROCS", "GORACE", "GODEBUG"} {
+	for _, name := range []string{"GOMAXPROCS", "GODEBUG"} {
 		if v, given := os.LookupEnv(name); given {
 			env = append(env, name+"="+v)
 		}
+	}
+	if underRace {
+		// Reports go to files, those of daemons too, and nobody sleeps a
+		// second at the end, as the detector would have it.
+		env = append(env, "GORACE=atexit_sleep_ms=0 log_path="+filepath.Join(raceDir, "report"))
 	}
 	return append(env, extra...)
 }
