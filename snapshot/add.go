@@ -51,8 +51,10 @@ type Progress struct {
 	Bytes, TotalBytes uint64
 }
 
-// Plan says before anything is stored how much will be read and copied, and
-// how much the file system of the contents has free.
+// Plan says before anything is stored how many files will be read, how many
+// bytes must be written for them (none for holes and for what import --move
+// links; Progress counts what is read), and how many the file system of the
+// contents has free.
 type Plan struct{ Files, Bytes, Free uint64 }
 
 // AddOptions say what Add records. The callbacks may be nil; they are called one at a time.
@@ -110,6 +112,7 @@ type adder struct {
 
 	added, modified, deleted, same, bytes, files, linkedBytes atomic.Uint64
 	plan                                                      Plan
+	toRead                                                    uint64 // bytes
 
 	mu       sync.Mutex // callbacks, and what one scan finds fault with:
 	problems []Problem

@@ -229,25 +229,30 @@ func (a *adder) progress(size uint64) {
 		return
 	}
 	a.mu.Lock()
-	a.o.Progress(Progress{Phase: "add", Files: files, TotalFiles: a.plan.Files, Bytes: bytes, TotalBytes: a.plan.Bytes})
+	a.o.Progress(Progress{Phase: "add", Files: files, TotalFiles: a.plan.Files, Bytes: bytes, TotalBytes: a.toRead})
 	a.mu.Unlock()
 }
 
-// planner is the pass before: it counts what will be read, reading nothing.
+// planner is the pass before: it counts what will be read and what of it
+// written, reading nothing.
 type planner struct {
-	a            *adder
-	work         atomic.Bool
-	files, bytes atomic.Uint64
+	a                  *adder
+	contents           unix.Stat_t // of the store's folder
+	work               atomic.Bool
+	files, read, write atomic.Uint64
 }
 
-// makePlan says whether there is anything to record, and how much to read.
+// makePlan says whether there is anything to record, and how much to read and write.
 func (a *adder) makePlan(ctx context.Context) (bool, error) {
 	p := &planner{a: a}
+	if err := unix.Stat(a.repo.ContentsDir(), &p.contents); err != nil {
+		return false, fmt.Errorf("stat %s: %w", a.repo.ContentsDir(), err)
+	}
 	want := newWanted(a.o.Paths)
 	if err := a.scan(ctx, p, want); err != nil {
 		return false, err
 	}
-	a.plan.Files, a.plan.Bytes = p.files.Load(), p.bytes.Load()
+	a.plan.Files, a.plan.Bytes, a.toRead = p.files.Load(), p.write.Load(), p.read.Load()
 	if a.missing(want) != "" || len(a.ignored) > 0 || !p.work.Load() {
 		return false, a.complaint(want)
 	}
@@ -268,11 +273,30 @@ func (p *planner) items(t *dirTask, items []item) error {
 		it := &items[i]
 		if it.present && it.st.kind == merkle.KindFile && (it.rec == nil || !it.rec.proves(&it.st)) {
 			p.files.Add(1)
-			p.bytes.Add(it.st.size)
+			p.read.Add(it.st.size)
+			p.write.Add(p.toWrite(t, it))
 		}
 	}
 	p.work.Store(true)
 	return nil
+}
+
+// toWrite is how many bytes of a file must be written: none of one that will be
+// linked, as far as that can be told before, and of a large one none of its
+// holes, which the store keeps. A pack has every byte. A file that went away
+// counts for nothing.
+func (p *planner) toWrite(t *dirTask, it *item) uint64 {
+	if it.st.size <= blobstore.DefaultLimit {
+		return it.st.size
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(t.fd, it.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return 0
+	}
+	if p.a.link && st.Nlink == 1 && st.Dev == p.contents.Dev {
+		return 0
+	}
+	return min(it.st.size, uint64(st.Blocks)*512)
 }
 
 func (p *planner) unchanged(n int) { p.a.same.Add(uint64(n)) }
