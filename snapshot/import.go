@@ -65,9 +65,14 @@ func (r *Repo) Import(ctx context.Context, o ImportOptions) (res ImportResult, e
 		return res, err
 	}
 	defer func() { err = errors.Join(err, gc.close()) }()
-	im := &importer{repo: r, o: o, source: source,
-		led: ledger{stage: lmdbstore.Cache, stat: lmdbstore.Cache, salt: "import\x00" + source}}
+	im := &importer{repo: r, o: o, source: source, led: importLedger(source)}
 	return im.run(ctx)
+}
+
+// importLedger keeps what is known about a source, which is named by its
+// absolute path with links resolved.
+func importLedger(source string) ledger {
+	return ledger{stage: lmdbstore.Cache, stat: lmdbstore.Cache, salt: "import\x00" + source}
 }
 
 // importSource resolves the folder and refuses one that overlaps the repository.
@@ -143,6 +148,9 @@ func (im *importer) begin() error {
 			}
 		}
 		im.head = head
+		if err := im.wayIsFree(rd); err != nil {
+			return err
+		}
 		wt := worktree{head: head}
 		if wt.root, err = commitEntry(rd, head.Commit, im.o.Dest); err != nil {
 			return err
@@ -155,6 +163,23 @@ func (im *importer) begin() error {
 			o: AddOptions{Plan: im.o.Plan, Progress: im.o.Progress, Skipped: im.o.Skipped}}
 		return nil
 	})
+}
+
+// wayIsFree refuses a destination below what is no folder, before anything is read.
+func (im *importer) wayIsFree(rd merkle.Reader) error {
+	for i, c := range im.o.Dest {
+		if c != '/' {
+			continue
+		}
+		e, err := commitEntry(rd, im.head.Commit, im.o.Dest[:i])
+		if err != nil {
+			return err
+		}
+		if e != nil && e.Kind != merkle.KindDir {
+			return fmt.Errorf("import to %q: %q: %w", im.o.Dest, im.o.Dest[:i], ErrNotDir)
+		}
+	}
+	return nil
 }
 
 // stagedRoot is the folder at the destination with what the import makes of it;

@@ -16,9 +16,12 @@ type merged struct {
 	s *scanner
 	t *dirTask
 
+	// What merge found in the last window:
 	items     []item
-	kids      []*dirTask
 	unchanged int
+
+	kids []*dirTask
+	left []foundName // names on disk that were not compared yet
 
 	// Kept from chunk to chunk: most directories are small, and many.
 	found  []foundName
@@ -46,40 +49,63 @@ type statName struct {
 	rec  statRecord
 }
 
-// merge runs inside a read transaction; what it keeps is cloned.
-func (m *merged) merge(rd *lmdbstore.Reader, c chunk) error {
-	if err := m.readStage(rd, c); err != nil {
-		return err
+// windowNames bounds how many names of each kind are compared in one go. A chunk
+// has as many on disk at most; what the index has between them, because it was
+// deleted, may be many more.
+const windowNames = 4 * chunkNames
+
+// merge compares one window of the chunk inside a read transaction; what it
+// keeps is cloned. more: the chunk goes on behind it.
+func (m *merged) merge(rd *lmdbstore.Reader, c *chunk) (more bool, err error) {
+	m.items, m.unchanged = nil, 0
+	hi, err := m.readStage(rd, c.lo, c.hi)
+	if err == nil {
+		hi, err = m.readStats(rd, c.lo, hi)
 	}
-	if err := m.readStats(rd, c); err != nil {
-		return err
+	if err != nil {
+		return false, err
 	}
-	found, stats := m.found, m.stats
 	var idx indexCursor
-	if err := idx.open(rd, m.t.base, c, m.staged); err != nil {
-		return err
+	if err := idx.open(rd, m.t.base, c.lo, hi, m.staged); err != nil {
+		return false, err
 	}
-	for {
+	stats := m.stats
+	var last []byte
+	for range windowNames {
 		name, ok := idx.peek()
+		onDisk := len(m.left) > 0 && (hi == nil || bytes.Compare(m.left[0].name, hi) <= 0)
 		switch {
-		case !ok && len(found) == 0:
-			return nil
-		case !ok || len(found) > 0 && bytes.Compare(found[0].name, name) < 0:
-			m.name(&found[0], nil, nil, takeStat(&stats, found[0].name))
-			found = found[1:]
+		case !ok && !onDisk:
+			if bytes.Equal(hi, c.hi) {
+				return false, nil
+			}
+			c.after(hi)
+			return true, nil
+		case !ok || onDisk && bytes.Compare(m.left[0].name, name) < 0:
+			f := m.next()
+			m.name(f, nil, nil, takeStat(&stats, f.name))
+			last = f.name
 			continue
 		}
+		last = name
 		base, rec, err := idx.next()
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 || !bytes.Equal(found[0].name, name) {
+		switch {
+		case err != nil:
+			return false, err
+		case onDisk && bytes.Equal(m.left[0].name, name):
+			m.name(m.next(), base, rec, takeStat(&stats, name))
+		default:
 			m.gone(string(name), base, rec)
-			continue
 		}
-		m.name(&found[0], base, rec, takeStat(&stats, name))
-		found = found[1:]
 	}
+	c.after(last)
+	return true, nil
+}
+
+func (m *merged) next() *foundName {
+	f := &m.left[0]
+	m.left = m.left[1:]
+	return f
 }
 
 // takeStat drops the records before a name and returns the one of the name.
@@ -251,37 +277,49 @@ func (t *dirTask) touch() {
 	t.mu.Unlock()
 }
 
-// readStage collects the stage's records between the chunk's bounds.
-func (m *merged) readStage(rd *lmdbstore.Reader, c chunk) error {
+// readStage collects the stage's records of a window and returns how far it
+// goes: to hi, or to the last record when there are too many.
+func (m *merged) readStage(rd *lmdbstore.Reader, lo, hi []byte) ([]byte, error) {
+	m.staged = m.staged[:0]
 	if !m.t.staged {
-		return nil
+		return hi, nil
 	}
 	dir := m.s.led.stageDir(m.t.path)
-	return rd.Scan(m.s.led.stage, dir[:], c.lo, func(k, v []byte) error {
+	err := rd.Scan(m.s.led.stage, dir[:], lo, func(k, v []byte) error {
 		name := k[dirKeySize:]
 		if len(name) == 0 {
 			return nil
 		}
-		if c.hi != nil && bytes.Compare(name, c.hi) > 0 {
+		if hi != nil && bytes.Compare(name, hi) > 0 {
 			return lmdbstore.ErrStop
 		}
 		rec, err := decodeStage(v)
 		m.staged = append(m.staged, stagedName{name, rec})
+		if err == nil && len(m.staged) == windowNames {
+			hi, err = name, lmdbstore.ErrStop
+		}
 		return err
 	})
+	return hi, err
 }
 
-func (m *merged) readStats(rd *lmdbstore.Reader, c chunk) error {
+// readStats does the same with the stat table.
+func (m *merged) readStats(rd *lmdbstore.Reader, lo, hi []byte) ([]byte, error) {
+	m.stats = m.stats[:0]
 	dir := m.s.led.statDir(m.t.path)
-	return rd.Scan(m.s.led.stat, dir[:], c.lo, func(k, v []byte) error {
+	err := rd.Scan(m.s.led.stat, dir[:], lo, func(k, v []byte) error {
 		name := k[dirKeySize:]
-		if c.hi != nil && bytes.Compare(name, c.hi) > 0 {
+		if hi != nil && bytes.Compare(name, hi) > 0 {
 			return lmdbstore.ErrStop
 		}
 		rec, err := decodeStat(v)
 		m.stats = append(m.stats, statName{name, rec})
+		if err == nil && len(m.stats) == windowNames {
+			hi, err = name, lmdbstore.ErrStop
+		}
 		return err
 	})
+	return hi, err
 }
 
 // indexCursor walks base directory and stage together.
@@ -296,20 +334,19 @@ type indexCursor struct {
 	err    error
 }
 
-// open puts the cursor before the first name of the chunk.
-func (x *indexCursor) open(rd merkle.Reader, base merkle.Hash, c chunk, staged []stagedName) (err error) {
-	x.hi, x.staged = c.hi, staged
+// open puts the cursor before the first name from lo on, up to hi; nil bounds are open.
+func (x *indexCursor) open(rd merkle.Reader, base merkle.Hash, lo, hi []byte, staged []stagedName) (err error) {
+	for hi != nil && len(staged) > 0 && bytes.Compare(staged[len(staged)-1].name, hi) > 0 {
+		staged = staged[:len(staged)-1]
+	}
+	x.hi, x.staged = hi, staged
 	if base.IsZero() {
 		return nil
 	}
 	if x.dir, err = merkle.OpenDir(rd, &base); err != nil {
 		return err
 	}
-	if c.lo == nil {
-		x.cur = x.dir.Seek(0)
-	} else {
-		x.cur = x.dir.SeekName(c.lo)
-	}
+	x.cur = x.dir.SeekName(lo)
 	x.advance()
 	return x.err
 }

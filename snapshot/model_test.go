@@ -328,8 +328,8 @@ func (m *model) checkMoved(t *rapid.T, before, target tree, force bool) {
 		want, isIn := target[p]
 		switch {
 		case !force && !sameIn(n, m.base[p]) && (!there || !sameIn(now, n)):
-			// Unsaved: it stays, unless the target says the same or it was the mode of a folder that went.
-			if n.Kind != merkle.KindDir || there || isIn {
+			// Unsaved: it stays, unless it was the mode of a folder that goes, or of one that nobody tracked.
+			if n.Kind != merkle.KindDir || m.base.isDir(p) && target.isDir(p) {
 				t.Fatalf("unsaved %q was %+v and is %+v", p, n, now)
 			}
 		case !tracked && !isIn && !there && !force:
@@ -346,17 +346,34 @@ func (m *model) checkMoved(t *rapid.T, before, target tree, force bool) {
 // movedIndex lays what was staged over the target.
 func (m *model) movedIndex(target tree) tree {
 	index := target.clone()
+	var kept []string    // what stays staged for its own sake
+	var folders []string // directories of which the stage has a time, and maybe no more
 	for p, n := range m.index {
-		if was, ok := m.base[p]; !ok || !sameIn(was, n) || was != n {
-			if was, ok := target[p]; ok && sameIn(was, n) && n.Kind != merkle.KindDir {
-				continue
-			}
+		was, had := m.base[p]
+		now, isIn := target[p]
+		switch {
+		case had && was == n, isIn && now.Kind == n.Kind && n.Kind != merkle.KindDir && sameIn(now, n):
+		case n.Kind == merkle.KindDir && isIn && now.Kind == n.Kind && (sameIn(now, n) || had && sameIn(was, n)):
+			folders = append(folders, p)
+		case n.Kind == merkle.KindDir && had && sameIn(was, n): // goes with the target, or there is a conflict below
+		default:
 			index[p] = n
+			kept = append(kept, p)
 		}
 	}
 	for p := range m.base {
 		if _, ok := m.index[p]; !ok {
+			if _, isIn := target[p]; isIn {
+				kept = append(kept, p)
+			}
 			index.drop(p)
+		}
+	}
+	for _, dir := range folders {
+		if slices.ContainsFunc(kept, func(p string) bool { return dir == "" || strings.HasPrefix(p, dir+"/") }) {
+			n := index[dir]
+			n.Mtime = m.index[dir].Mtime
+			index[dir] = n
 		}
 	}
 	return index

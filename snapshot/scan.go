@@ -267,22 +267,30 @@ func (s *scanner) isNested(dirfd int, name string) bool {
 	return lstatAt(dirfd, at, &st) == nil && st.kind == merkle.KindDir
 }
 
-// chunk stats the names of a chunk, compares them with the index under one
-// short read transaction, and hands what differs to the visitor.
+// chunk stats the names of a chunk, compares them with the index under short
+// read transactions, and hands what differs to the visitor.
 func (s *scanner) chunk(t *dirTask, c chunk) ([]*dirTask, error) {
 	m := mergeBuffers.Get().(*merged)
 	defer m.release()
 	m.s, m.t = s, t
 	m.found = s.stat(t, c, m.found)
-	err := s.repo.db.View(func(rd *lmdbstore.Reader) error { return m.merge(rd, c) })
-	if err != nil {
-		return nil, err
+	m.left = m.found
+	for more := true; more; {
+		err := s.repo.db.View(func(rd *lmdbstore.Reader) (err error) {
+			more, err = m.merge(rd, &c)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.visit.unchanged(m.unchanged)
+		if len(m.items) > 0 {
+			if err := s.visit.items(t, m.items); err != nil {
+				return nil, err
+			}
+		}
 	}
-	s.visit.unchanged(m.unchanged)
-	if len(m.items) > 0 {
-		err = s.visit.items(t, m.items)
-	}
-	return m.kids, err
+	return m.kids, nil
 }
 
 // foundName is a name on disk.
@@ -323,6 +331,9 @@ type chunk struct {
 	names  [][]byte
 	lo, hi []byte
 }
+
+// after moves the beginning of the chunk behind a name.
+func (c *chunk) after(name []byte) { c.lo = append(append(c.lo[:0:0], name...), 0) }
 
 // chunker cuts a listing, or the few names that are wanted, into chunks.
 type chunker struct {

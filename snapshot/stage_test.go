@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bole/lmdbstore"
 	"bole/merkle"
 )
 
@@ -57,16 +56,6 @@ func (w *work) wantPaths(id merkle.Hash, want ...string) {
 	if d := cmp.Diff(want, got); d != "" {
 		w.t.Fatalf("paths of the commit (-want +got):\n%s", d)
 	}
-}
-
-// stageRecords counts the records of table stage.
-func (w *work) stageRecords() (n uint64) {
-	w.t.Helper()
-	ok(w.t, w.db.View(func(rd *lmdbstore.Reader) (err error) {
-		n, err = rd.Entries(lmdbstore.Stage)
-		return err
-	}))
-	return n
 }
 
 func TestFileBecomesDirectoryAndBack(t *testing.T) {
