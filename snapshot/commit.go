@@ -84,7 +84,9 @@ func (r *Repo) commit(ctx context.Context, rd *lmdbstore.Reader, w *lmdbstore.Wr
 	if err != nil {
 		return id, nil, err
 	}
-	c.Tree, c.Totals, err = merkle.Apply(rd, w, parent.Tree, stoppable(ctx, q.Changes(rd)))
+	changes, stop := r.readAhead(ctx, q.Changes)
+	defer stop()
+	c.Tree, c.Totals, err = merkle.Apply(rd, w, parent.Tree, changes)
 	if err != nil {
 		return id, nil, fmt.Errorf("build tree: %w", err)
 	}
@@ -146,18 +148,4 @@ func newCommit(rd merkle.Reader, q Request) (c, parent *merkle.Commit, err error
 
 func rootMeta(c *merkle.Commit) RootMeta {
 	return RootMeta{Perm: c.RootPerm, Mtime: c.RootMtime, Attrs: c.RootAttrs}
-}
-
-// stoppable ends a stream with ctx's error.
-func stoppable(ctx context.Context, s iter.Seq2[merkle.Change, error]) iter.Seq2[merkle.Change, error] {
-	return func(yield func(merkle.Change, error) bool) {
-		for c, err := range s {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if !yield(c, err) || err != nil {
-				return
-			}
-		}
-	}
 }
