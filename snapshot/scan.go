@@ -213,10 +213,7 @@ func (s *scanner) open(t *dirTask) (bool, error) {
 }
 
 func (s *scanner) list(t *dirTask) (bool, error) {
-	if t.path != "" && s.isNested(t.fd, "") {
-		s.skipped(Problem{t.path, nestedHere})
-		return false, nil
-	}
+	mayNest := t.path != ""
 	if !t.want.all {
 		t.chunks = chunker{only: t.want.sorted()}
 	} else {
@@ -226,6 +223,13 @@ func (s *scanner) list(t *dirTask) (bool, error) {
 			return false, nil
 		}
 		t.chunks = chunker{list: l}
+		if mayNest {
+			_, mayNest = l.find(DirName)
+		}
+	}
+	if mayNest && s.isNested(t.fd, "") {
+		s.skipped(Problem{t.path, nestedHere})
+		return false, nil
 	}
 	return true, s.pushIgnore(t)
 }
