@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +54,43 @@ func TestRestoreOverALink(t *testing.T) {
 				t.Fatalf("the victim was changed")
 			}
 		})
+	}
+}
+
+// TestHardLinkToTheDatabase: it is never opened, which would drop this process's
+// locks, and a checkout replaces it only when told to.
+func TestHardLinkToTheDatabase(t *testing.T) {
+	for _, name := range []string{"data.mdb", "lock.mdb"} {
+		w := newWork(t)
+		w.write("f", "1")
+		one := w.save("one")
+		w.write("f", "2")
+		w.save("two")
+		w.remove("f")
+		for _, p := range []string{"f", "new"} {
+			ok(t, os.Link(w.at(".bole/db/"+name), w.at(p)))
+		}
+		wantList(t, "skipped by status", w.statusSkipped(), "f", "new")
+		wantList(t, "skipped by add", w.addSkipping(), "f", "new")
+		_, err := w.tryAdd("new")
+		wantErr(t, err, ErrUnreadable, "new")
+		w.wantStaged()
+		_, err = w.checkout(one.String())
+		wantConflicts(t, err, "f")
+		// The other process would take the database for nobody's, were the lock gone.
+		if out, err := runChild(t, "status", w.root); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if locks, err := os.ReadFile("/proc/locks"); err == nil && !strings.Contains(string(locks), fmt.Sprintf(":%d ", w.dbFiles[1].Ino)) {
+			t.Fatalf("%s: this process has lost its lock", name)
+		}
+		w.mustCheckout(one.String(), true)
+		if w.read("f") != "1" {
+			t.Fatal("f is not restored")
+		}
+		w.remove("new")
+		w.wantClean()
+		w.wantSound()
 	}
 }
 

@@ -217,6 +217,9 @@ func (l *looker) matches(path string, st *fileStat, e *merkle.Entry) (bool, erro
 	if err != nil {
 		return false, fmt.Errorf("look at %q: %w", path, err)
 	}
+	if l.repo.isDatabase(dirfd, name, st) {
+		return false, nil
+	}
 	if e.Kind == merkle.KindSymlink {
 		target, err := readLinkAt(dirfd, name)
 		if err != nil {

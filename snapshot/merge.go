@@ -236,6 +236,9 @@ func (m *merged) admit(path string, it *item) bool {
 	case it.st.mountRoot:
 		s.skipped(Problem{path, mountedHere})
 		return false
+	case s.repo.isDatabase(t.fd, it.name, &it.st):
+		s.skipped(Problem{path, ownDatabase})
+		return false
 	case it.st.farTime && !isDir:
 		s.failed(path, errFarTime)
 		return false
@@ -254,6 +257,7 @@ func (m *merged) admit(path string, it *item) bool {
 const (
 	mountedHere = "something is mounted here"
 	nestedHere  = "a repository of its own"
+	ownDatabase = "another name of the repository's database"
 )
 
 var errFarTime = errors.New("its time of change does not lie between 1677 and 2262")

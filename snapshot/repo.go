@@ -52,6 +52,7 @@ type Repo struct {
 	cfg     Config
 	db      *lmdbstore.Store
 	blobs   *blobstore.Store
+	dbFiles [2]unix.Stat_t // what nobody but LMDB may open
 	dbLock  *fileLock
 	waiting func(string)
 }
@@ -256,6 +257,11 @@ func (r *Repo) openStores(o OpenOptions) (err error) {
 		MapSize: testMapSize(), ReadOnly: o.ReadOnly, FileMode: fileMode})
 	if err != nil {
 		return err
+	}
+	for i, name := range []string{"db/data.mdb", "db/lock.mdb"} {
+		if err := unix.Stat(r.file(name), &r.dbFiles[i]); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("stat %s: %w", r.file(name), err)
+		}
 	}
 	owner, err := packOwner(r.file("db"))
 	if err != nil {

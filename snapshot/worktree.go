@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"bole/lmdbstore"
 	"bole/merkle"
 )
@@ -90,6 +92,25 @@ func (r *Repo) worktree() (wt worktree, err error) {
 		return err
 	})
 	return wt, err
+}
+
+// isDatabase says whether a file is a hard link to one of the database's own.
+// Such a file must never be opened: closing it would drop the locks of this
+// process.
+func (r *Repo) isDatabase(dirfd int, name string, st *fileStat) bool {
+	if st.kind != merkle.KindFile {
+		return false
+	}
+	for _, own := range r.dbFiles {
+		if own.Ino != st.ino {
+			continue
+		}
+		var is unix.Stat_t
+		if unix.Fstatat(dirfd, name, &is, unix.AT_SYMLINK_NOFOLLOW) == nil && is.Ino == own.Ino && is.Dev == own.Dev {
+			return true
+		}
+	}
+	return false
 }
 
 // CommitStaged commits what the stage holds onto the branch of HEAD. It is
