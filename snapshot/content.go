@@ -45,8 +45,8 @@ func (r *Repo) locate(h *merkle.Hash) (loc blobstore.Location, err error) {
 	return loc, err
 }
 
-// ReadContent returns the whole verified content h, in dst when that is large
-// enough. It is meant for small contents; whole files are read into memory too.
+// ReadContent returns the whole verified content h, in the memory of dst when
+// that has room for it and blobstore.RecordHeader bytes more. It is meant for small contents; whole files are read into memory too.
 // ErrNoContent, ErrDamaged.
 func (r *Repo) ReadContent(h merkle.Hash, dst []byte) ([]byte, error) {
 	loc, err := r.locate(&h)
