@@ -12,6 +12,7 @@ import (
 
 func TestCase44VirtualAttributes(t *testing.T) {
 	t.Parallel()
+	needTool(t, "rsync")
 	r := newRepo(t)
 	for _, p := range []string{"f", "d/g", "big"} {
 		write(t, r.path(p), strings.Repeat(p, 300_000/len(p)))

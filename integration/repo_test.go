@@ -136,9 +136,6 @@ func (r *repo) head() string {
 	return m[1]
 }
 
-// change is one line of status: what kind, and the path.
-type change struct{ Code, Path string }
-
 // status returns what `status --json` lists, staged or not, as path -> words.
 func (r *repo) status() map[string]string {
 	r.t.Helper()
