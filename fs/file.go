@@ -102,7 +102,7 @@ func (f *filesystem) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	if !st.Ok() {
 		return nil, st
 	}
-	if in.Offset >= size {
+	if in.Offset >= size || len(buf) == 0 {
 		return &readReply{}, fuse.OK
 	}
 	buf = buf[:min(uint64(len(buf)), size-in.Offset)]

@@ -237,7 +237,11 @@ func TestHandlersNeverPanic(t *testing.T) {
 	if st := f.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "dir", &out); !st.Ok() {
 		t.Fatal(st)
 	}
-	ids := []uint64{0, 1, 2, firstRow << slotBits, firstRow<<slotBits | 1, firstRow<<slotBits | slotMask, out.NodeId, out.NodeId | 1, 1 << 63, ^uint64(0)}
+	var file fuse.EntryOut
+	if st := f.Lookup(nil, &fuse.InHeader{NodeId: rootID}, "plain", &file); !st.Ok() {
+		t.Fatal(st)
+	}
+	ids := []uint64{file.NodeId, 0, 1, 2, firstRow << slotBits, firstRow<<slotBits | 1, firstRow<<slotBits | slotMask, out.NodeId, out.NodeId | 1, 1 << 63, ^uint64(0)}
 	offsets := []uint64{0, 1, 2, 3, 1 << 31, 1<<63 - 1, 1 << 63, ^uint64(0)}
 	for _, id := range ids {
 		h := fuse.InHeader{NodeId: id}

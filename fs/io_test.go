@@ -61,6 +61,9 @@ func TestStatelessSendsNothingTwice(t *testing.T) {
 	if s := m.stats(); s.Rows != 51 || s.BytesRead+s.PushedBytes < 1000*1000 {
 		t.Errorf("%d rows, %d bytes read, %d pushed", s.Rows, s.BytesRead, s.PushedBytes)
 	}
+	if n := m.rssAnon(); n > 64<<20 {
+		t.Errorf("the daemon holds %d bytes", n)
+	}
 }
 
 // TestHandlesKeepPages: each open is asked for, no page twice.
