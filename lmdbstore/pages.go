@@ -9,11 +9,12 @@ type limits struct {
 	batch   uint64 // pages of such a batch
 	tooMany uint64 // where a transaction that cannot be cut is refused
 	buffer  int    // bytes of nodes that are gathered before they are put
+	mapped  uint64 // bytes of mapped files beyond which the map's pages are let go; see noteRead
 }
 
 // LMDB holds 131,071 dirty pages and beyond that writes them out early, a path
 // with known faults; what is counted here is an estimate, hence half of it.
-var defaultLimits = limits{dirty: 65536, batch: 8192, tooMany: 114688, buffer: 16 << 20}
+var defaultLimits = limits{dirty: 65536, batch: 8192, tooMany: 114688, buffer: 16 << 20, mapped: 192 << 20}
 
 // errTxnFull is LMDB's own error for a transaction that is too large.
 var errTxnFull = &lmdb.OpError{Op: "mdb_put", Errno: lmdb.TxnFull}

@@ -9,13 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// trimEvery is the number of records read between two looks at the process's size.
-	trimEvery = 1 << 12
-	// mappedLimit is how many bytes of mapped files may count as the process's
-	// memory before the database's pages are let go.
-	mappedLimit = 96 << 20
-)
+// trimEvery is the number of records read between two looks at the process's size.
+const trimEvery = 1 << 13
 
 // noteRead counts a record that was read. Pages of the map that a process has
 // touched count as its memory although they are the kernel's page cache; a walk
@@ -24,7 +19,7 @@ const (
 // go when they are many; the kernel keeps them cached and a later touch maps
 // them again. Lent bytes stay valid throughout.
 func (s *Store) noteRead() {
-	if s.reads.Add(1)%trimEvery == 0 && mappedBytes() > mappedLimit {
+	if s.reads.Add(1)%trimEvery == 0 && mappedBytes() > s.limits.mapped {
 		// A refusal changes nothing but the figure.
 		_ = unix.Madvise(unsafe.Slice((*byte)(s.base), min(uint64(s.mapSize), s.end.Load())), unix.MADV_DONTNEED)
 	}
