@@ -54,6 +54,7 @@ func runTests(m *testing.M) int {
 	os.Setenv("BOLE_USER_NAME", "Test")
 	os.Setenv("BOLE_USER_EMAIL", "test@example.org")
 	flag.Set("rapid.nofailfile", "true") // the seed is printed
+	flag.Set("rapid.checks", "50")       // the model waits for the clock at each checkout; the command line may say more
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

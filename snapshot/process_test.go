@@ -164,7 +164,7 @@ func TestStatusBesideCommits(t *testing.T) {
 		w.tryAdd("moving")
 		w.tryCommit(fmt.Sprint(i))
 	})
-	for range rounds(100) {
+	for range rounds(40) {
 		st, err := w.Status(ctx, StatusOptions{})
 		if errors.Is(err, errBusy) {
 			continue
