@@ -39,3 +39,23 @@ func TestLeaseFileIsPlainForPeople(t *testing.T) {
 		t.Error("a lease with a wrong type is read")
 	}
 }
+
+// FuzzLeaseInfo reads hostile lease files; what is accepted is written and read back the same.
+func FuzzLeaseInfo(f *testing.F) {
+	f.Add([]byte(`{"id":"1","kind":"mount","pid":7,"mountpoint":"/m","commits":["ab"]}`))
+	f.Add([]byte(`{"raw":{"mountpoint":"L/8K","nobody":"AA=="},"mountpoint":"x"}`))
+	f.Add([]byte(`{"raw":{"path":7}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var in, out LeaseInfo
+		if in.UnmarshalJSON(b) != nil {
+			return
+		}
+		text, err := in.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := out.UnmarshalJSON(text); err != nil || !reflect.DeepEqual(in, out) {
+			t.Fatalf("%q is read as %+v, written as %q and read again as %+v: %v", b, in, text, out, err)
+		}
+	})
+}

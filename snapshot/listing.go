@@ -27,19 +27,6 @@ type fileStat struct {
 	farTime      bool // mtime does not fit 64 bits of ns
 }
 
-// what names a kind for messages.
-func (s *fileStat) what() string {
-	switch s.kind {
-	case merkle.KindFile:
-		return "file"
-	case merkle.KindDir:
-		return "directory"
-	case merkle.KindSymlink:
-		return "symlink"
-	}
-	return "special file"
-}
-
 const (
 	statxMask = unix.STATX_BASIC_STATS
 	maxNsSec  = 9223372035 // seconds either side of 1970 that fit signed 64-bit ns

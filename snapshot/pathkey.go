@@ -117,26 +117,3 @@ func (l ledger) eachStaged(t tableReader, at, as string, fn func(path string, re
 func stagedChanges(l ledger) func(*lmdbstore.Reader) iter.Seq2[merkle.Change, error] {
 	return func(rd *lmdbstore.Reader) iter.Seq2[merkle.Change, error] { return l.changes(rd, "", "") }
 }
-
-// eachStat walks the stat table below a path, depth first; the root's own record is left out.
-func (l ledger) eachStat(t tableReader, at string, fn func(path string, rec statRecord) error) error {
-	prefix := l.statDir(at)
-	return t.Scan(l.stat, prefix[:], nil, func(k, v []byte) error {
-		name := k[dirKeySize:]
-		if len(name) == 0 {
-			return nil
-		}
-		rec, err := decodeStat(v)
-		if err != nil {
-			return err
-		}
-		path := joinPath(at, name)
-		if err := fn(path, rec); err != nil {
-			return err
-		}
-		if rec.kind != merkle.KindDir {
-			return nil
-		}
-		return l.eachStat(t, path, fn)
-	})
-}

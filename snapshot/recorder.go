@@ -120,8 +120,6 @@ func (c *recorder) replaceStage(path string, rec *stageRecord, wasDir bool) {
 	c.mu.Unlock()
 }
 
-func (c *recorder) removeStage(path string) { c.replaceStage(path, nil, false) }
-
 func (c *recorder) putStat(path string, rec statRecord) {
 	c.set(recordKey{c.led.stat, string(c.led.statKey(path))}, rec.encode())
 }

@@ -164,8 +164,12 @@ func (w *writeOut) folder(path string) (int, string, error) {
 	return w.parent(path)
 }
 
-// touch notes that a directory's names change.
-func (w *writeOut) touch(dir string) { w.touched[dir] = w.touched[dir] }
+// touch notes that a directory's names change; what was noted of it stays.
+func (w *writeOut) touch(dir string) {
+	if _, noted := w.touched[dir]; !noted {
+		w.touched[dir] = false
+	}
+}
 
 func (w *writeOut) unlink(path string) error {
 	dirfd, name, err := w.parent(path)
