@@ -114,10 +114,10 @@ func giveBack(t testing.TB, r *repo, src string) {
 func hashOf(t testing.TB, r *repo, name string) string {
 	t.Helper()
 	list := parseJSON[struct {
-		Entries []struct{ Name, Hash string }
+		Entries []struct{ Path, Hash string }
 	}](t, r.must("ls", "--json", "HEAD"))
 	for _, e := range list.Entries {
-		if e.Name == name {
+		if e.Path == name {
 			return e.Hash
 		}
 	}
@@ -131,7 +131,7 @@ func killedImports(t *testing.T, src string, took float64) {
 	var want string
 	for round := range 20 {
 		r := initRepo(t, filepath.Join(filepath.Dir(src), fmt.Sprint("killed", round)), "--bare")
-		p := start(t, "-C", r.dir, "import", "--move", src, "-m", "8 GiB")
+		p := start(t, boleBin, "-C", r.dir, "import", "--move", src, "-m", "8 GiB")
 		time.Sleep(time.Duration(rand.Float64() * took * 1.1 * float64(time.Second)))
 		p.kill()
 		if r.run("log", "-n", "1").code != 0 {
@@ -187,7 +187,7 @@ func (r *repo) accounted(args ...string) (a struct {
 func TestScaleAddResumes(t *testing.T) {
 	r := newRepo(t)
 	bigSource(t, r.path("d"))
-	p := start(t, "-C", r.dir, "add", ".")
+	p := start(t, boleBin, "-C", r.dir, "add", ".")
 	for {
 		if read, _ := ioOf(t, p.pid()); read >= bigFiles*bigSize/2 {
 			break
