@@ -175,6 +175,13 @@ func TestMemory(t *testing.T) {
 	w.commit("first")
 	measure("unchanged add", "add")
 	measure("status", "status")
+	bare := newWork(t, InitOptions{Bare: true})
+	out, err := runChild(t, "import", bare.root, w.at("flat"), "", "copy")
+	if rss := rssAnon(t, out); err != nil || rss > limit {
+		t.Errorf("import ends with %d MiB, %v", rss>>20, err)
+	} else {
+		t.Logf("import ends with %d MiB", rss>>20)
+	}
 	// Every name goes, and the folder stays.
 	ok(t, os.RemoveAll(w.at("flat")))
 	w.mkdir("flat")

@@ -36,6 +36,9 @@ func decodeReflog(key, v []byte) (ReflogEntry, error) {
 	if len(key) < 9 || len(v) < fixed {
 		return e, fmt.Errorf("reflog record: %w: too short", merkle.ErrCorrupt)
 	}
+	if key[len(key)-9] != 0 {
+		return e, fmt.Errorf("reflog record: %w: no NUL behind the ref", merkle.ErrCorrupt)
+	}
 	e.When = int64(binary.BigEndian.Uint64(key[len(key)-8:]))
 	copy(e.Old[:], v)
 	copy(e.New[:], v[merkle.HashSize:])
@@ -47,9 +50,12 @@ func decodeReflog(key, v []byte) (ReflogEntry, error) {
 	return e, nil
 }
 
+// reflogText is how much of who and of why a record keeps, in bytes each.
+const reflogText = 1000
+
 // appendReflog adds an entry; two moves in one nanosecond take the next free one.
 func appendReflog(w *lmdbstore.Writer, ref string, e ReflogEntry) error {
-	e.Who = e.Who[:min(len(e.Who), 1000)]
+	e.Who, e.Why = e.Who[:min(len(e.Who), reflogText)], e.Why[:min(len(e.Why), reflogText)]
 	for {
 		key := reflogKey(ref, e.When)
 		if _, err := w.Get(lmdbstore.Reflog, key); err == nil {

@@ -69,7 +69,7 @@ func TestReflogOfOneInstant(t *testing.T) {
 	w := newWork(t)
 	for i := range byte(5) {
 		ok(t, w.db.Update(func(tx *lmdbstore.Writer) error {
-			return appendReflog(tx, "refs/heads/x", ReflogEntry{When: 7, New: merkle.Hash{i}, Who: strings.Repeat("w", 70_000), Why: "why"})
+			return appendReflog(tx, "refs/heads/x", ReflogEntry{When: 7, New: merkle.Hash{i}, Who: strings.Repeat("w", 70_000), Why: strings.Repeat("y", 70_000)})
 		}))
 	}
 	got := w.reflogOf("refs/heads/x")
@@ -77,8 +77,8 @@ func TestReflogOfOneInstant(t *testing.T) {
 		t.Fatalf("%d entries", len(got))
 	}
 	for i, e := range got {
-		if e.New != (merkle.Hash{byte(i)}) || e.When != int64(7+i) || e.Why != "why" || len(e.Who) != 1000 {
-			t.Errorf("entry %d: new %s, when %d, who of %d bytes, why %q", i, e.New, e.When, len(e.Who), e.Why)
+		if e.New != (merkle.Hash{byte(i)}) || e.When != int64(7+i) || len(e.Why) != reflogText || len(e.Who) != reflogText {
+			t.Errorf("entry %d: new %s, when %d, who of %d bytes, why of %d", i, e.New, e.When, len(e.Who), len(e.Why))
 		}
 	}
 }
