@@ -38,6 +38,7 @@ func killRounds(t *testing.T, setup func(), run func(after time.Duration) (kille
 	for run(time.Minute) {
 	}
 	full := time.Since(start)
+	check()
 	killed := 0
 	for range rounds(20) {
 		setup()
@@ -71,7 +72,7 @@ func TestCheckoutKilled(t *testing.T) {
 	want := map[merkle.Hash]tree{one: readCommitTree(t, w.Repo, one), two: readCommitTree(t, w.Repo, two)}
 	to := one
 	killRounds(t, func() {}, func(after time.Duration) bool {
-		return killAfter(t, child(t, "checkout", w.root, to.String()), after)
+		return killAfter(t, smallSteps(child(t, "checkout", w.root, to.String())), after)
 	}, func() {
 		w.mustCheckout(to.String()) // without force
 		wantTree(t, "disk", readDisk(t, w.root), want[to])
@@ -87,20 +88,59 @@ func TestCheckoutKilled(t *testing.T) {
 	})
 }
 
-// TestAddKilled kills adds: what was recorded is sound, and the next one ends right.
+// smallSteps makes a child write to the database every few records.
+func smallSteps(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", limitEnv, 1+rand.IntN(30)))
+	return cmd
+}
+
+// TestAddKilled kills adds between and in their checkpoints: what was recorded is
+// sound, a commit of it holds nothing that was neither there before nor is there
+// now, and the next add ends right.
 func TestAddKilled(t *testing.T) {
 	w := newWork(t)
 	n := 0
+	before := tree{}
 	killRounds(t, func() {
 		n++
-		w.remove(fmt.Sprintf("d%d", n-1))
-		for i := range 300 {
-			w.write(fmt.Sprintf("d%d/%d/f", n, i), fmt.Sprintf("%d %d", n, i))
+		// Folders become files and files folders, names go, and come back.
+		for i := range 150 {
+			d := fmt.Sprintf("d%d", i%30)
+			switch rand.IntN(4) {
+			case 0:
+				w.remove(d)
+			case 1:
+				w.remove(d)
+				w.write(d, fmt.Sprint(n))
+			default:
+				if fi, err := os.Lstat(w.at(d)); err == nil && !fi.IsDir() {
+					w.remove(d)
+				}
+				for k := range 5 {
+					w.write(fmt.Sprintf("%s/%d/%d", d, rand.IntN(3), k), fmt.Sprint(n, i%3))
+				}
+			}
 		}
-	}, func(after time.Duration) bool { return killAfter(t, child(t, "add", w.root), after) }, func() {
+	}, func(after time.Duration) bool { return killAfter(t, smallSteps(child(t, "add", w.root)), after) }, func() {
 		w.wantSound()
-		id := w.save("after")
-		if left := readCommitTree(t, w.Repo, id).changesTo(readDisk(t, w.root), true); len(left) > 0 {
+		disk := readDisk(t, w.root)
+		if len(before) == 0 {
+			before = disk // the first was not killed
+		}
+		if _, err := w.tryCommit("half"); err == nil {
+			half := readCommitTree(t, w.Repo, w.head())
+			for p, n := range half {
+				if !sameIn(n, before[p]) && !sameIn(n, disk[p]) {
+					t.Fatalf("a commit of half an add has %q as %+v; before it was %+v, it is %+v", p, n, before[p], disk[p])
+				}
+			}
+		}
+		w.add()
+		if _, err := w.tryCommit("after"); err != nil {
+			wantErr(t, err, ErrNothing)
+		}
+		before = readCommitTree(t, w.Repo, w.head())
+		if left := before.changesTo(disk, true); len(left) > 0 {
 			t.Fatalf("the commit differs from the disk: %q", left[:min(10, len(left))])
 		}
 		w.wantClean()
@@ -165,7 +205,7 @@ func TestImportKilled(t *testing.T) {
 				return res
 			}
 			killRounds(t, setup, func(after time.Duration) bool {
-				return killAfter(t, child(t, "import", w.root, src, dest(), how), after)
+				return killAfter(t, smallSteps(child(t, "import", w.root, src, dest(), how)), after)
 			}, func() {
 				again()
 				head, err := w.Head()

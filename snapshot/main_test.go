@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,9 +15,15 @@ import (
 // childEnv names what a child process of a test does instead of running tests.
 const childEnv = "BOLE_SNAPSHOT_CHILD"
 
+// limitEnv makes the checkpoints of a child as small as it says.
+const limitEnv = "BOLE_SNAPSHOT_LIMIT"
+
 func TestMain(m *testing.M) {
 	unix.Umask(0o022) // modes are compared exactly
 	if name := os.Getenv(childEnv); name != "" {
+		if n, err := strconv.Atoi(os.Getenv(limitEnv)); err == nil {
+			limits.records, limits.fresh = n, 20*n
+		}
 		if err := children[name](os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -49,11 +49,6 @@ type statName struct {
 	rec  statRecord
 }
 
-// windowNames bounds how many names of each kind are compared in one go. A chunk
-// has as many on disk at most; what the index has between them, because it was
-// deleted, may be many more.
-const windowNames = 4 * chunkNames
-
 // merge compares one window of the chunk inside a read transaction; what it
 // keeps is cloned. more: the chunk goes on behind it.
 func (m *merged) merge(rd *lmdbstore.Reader, c *chunk) (more bool, err error) {
@@ -71,12 +66,12 @@ func (m *merged) merge(rd *lmdbstore.Reader, c *chunk) (more bool, err error) {
 	}
 	stats := m.stats
 	var last []byte
-	for range windowNames {
+	for range limits.window {
 		name, ok := idx.peek()
 		onDisk := len(m.left) > 0 && (hi == nil || bytes.Compare(m.left[0].name, hi) <= 0)
 		switch {
 		case !ok && !onDisk:
-			if bytes.Equal(hi, c.hi) {
+			if hi == nil || bytes.Equal(hi, c.hi) {
 				return false, nil
 			}
 			c.after(hi)
@@ -299,7 +294,7 @@ func (m *merged) readStage(rd *lmdbstore.Reader, lo, hi []byte) ([]byte, error) 
 		}
 		rec, err := decodeStage(v)
 		m.staged = append(m.staged, stagedName{name, rec})
-		if err == nil && len(m.staged) == windowNames {
+		if err == nil && len(m.staged) == limits.window {
 			hi, err = name, lmdbstore.ErrStop
 		}
 		return err
@@ -313,12 +308,15 @@ func (m *merged) readStats(rd *lmdbstore.Reader, lo, hi []byte) ([]byte, error) 
 	dir := m.s.led.statDir(m.t.path)
 	err := rd.Scan(m.s.led.stat, dir[:], lo, func(k, v []byte) error {
 		name := k[dirKeySize:]
+		if len(name) == 0 {
+			return nil
+		}
 		if hi != nil && bytes.Compare(name, hi) > 0 {
 			return lmdbstore.ErrStop
 		}
 		rec, err := decodeStat(v)
 		m.stats = append(m.stats, statName{name, rec})
-		if err == nil && len(m.stats) == windowNames {
+		if err == nil && len(m.stats) == limits.window {
 			hi, err = name, lmdbstore.ErrStop
 		}
 		return err

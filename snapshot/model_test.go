@@ -251,6 +251,12 @@ func TestModel(t *testing.T) {
 		ok(rt, err)
 		defer r.Close()
 		m := &model{work: &work{rt, r}, on: -1}
+		usual := limits
+		defer func() { limits = usual }()
+		if rapid.Bool().Draw(rt, "small limits") {
+			n := rapid.SampledFrom([]int{1, 2, 3}).Draw(rt, "limit")
+			limits.chunk, limits.window, limits.entries, limits.records, limits.fresh = n, n, n, n, n
+		}
 		rt.Repeat(m.actions())
 		m.wantSound()
 	})

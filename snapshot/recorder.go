@@ -14,14 +14,12 @@ import (
 )
 
 // A checkpoint makes what was read so far durable, so that a command killed
-// after hours goes on where it was: after so many bytes, records, or seconds.
-// The records bound keeps a checkpoint's transaction far below LMDB's limit of
-// dirty pages even when every record lies on a page of its own.
+// after hours goes on where it was: after so many bytes or seconds, or
+// limits.records.
 const (
-	checkpointBytes   = 1 << 30
-	checkpointRecords = 16 << 10
-	checkpointNodes   = 16 << 20 // bytes of attribute lists, which are held in memory
-	checkpointEvery   = 30 * time.Second
+	checkpointBytes = 1 << 30
+	checkpointNodes = 16 << 20 // bytes of attribute lists, which are held in memory
+	checkpointEvery = 30 * time.Second
 )
 
 // recorder gathers records about paths and writes them, contents first, in
@@ -167,7 +165,7 @@ func (c *recorder) stored(bytes uint64) error {
 	}
 	c.mu.Lock()
 	c.bytes += bytes
-	due := c.bytes >= checkpointBytes || len(c.puts) >= checkpointRecords || c.nodeBytes >= checkpointNodes ||
+	due := c.bytes >= checkpointBytes || len(c.puts) >= limits.records || c.nodeBytes >= checkpointNodes ||
 		time.Since(c.since) >= checkpointEvery
 	c.mu.Unlock()
 	if !due || !c.flushing.TryLock() {

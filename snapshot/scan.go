@@ -19,11 +19,6 @@ import (
 // IgnoreFile is the name of the file that lists patterns to leave out, in git's syntax.
 const IgnoreFile = ".boleignore"
 
-// chunkNames bounds how many names of one directory are looked at in one go:
-// the memory of a scan grows neither with the tree nor, beside the names
-// themselves, with a directory.
-const chunkNames = 1024
-
 // Problem is something that a command left out, by name.
 type Problem struct {
 	Path   string // relative to the root, raw bytes
@@ -355,7 +350,7 @@ func (c *chunker) next() (ch chunk, more bool) {
 		c.only = c.only[1:]
 		return chunk{names: [][]byte{n}, lo: n, hi: n}, len(c.only) > 0
 	}
-	end := min(c.pos+chunkNames, len(c.list.names))
+	end := min(c.pos+limits.chunk, len(c.list.names))
 	if c.pos > 0 {
 		ch.lo = append(append([]byte(nil), c.list.name(c.pos-1)...), 0)
 	}

@@ -23,9 +23,6 @@ type freshFile struct {
 // tick is the longest step in which the kernel's coarse clock moves (HZ=100).
 const tick = 10 * time.Millisecond
 
-// freshBatch bounds how many written files wait to be looked at.
-const freshBatch = 8192
-
 func (w *writeOut) note(path string, st *fileStat, hash, attrs merkle.Hash) {
 	w.mu.Lock()
 	w.fresh = append(w.fresh, freshFile{path, st.ino, st.mtime, st.ctime, hash, attrs})

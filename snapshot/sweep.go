@@ -85,7 +85,7 @@ func (s *sweeper) stat(t tableReader, path string) error {
 // add takes a key once what lies below it was taken.
 func (s *sweeper) add(t lmdbstore.Table, k []byte) error {
 	s.keys = append(s.keys, recordKey{t, string(k)})
-	if len(s.keys) >= checkpointRecords {
+	if len(s.keys) >= limits.records {
 		return errStopped
 	}
 	return nil

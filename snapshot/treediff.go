@@ -9,10 +9,6 @@ import (
 	"bole/merkle"
 )
 
-// entryBatch bounds how many entries of a directory are taken out of one read
-// transaction, which is closed again before anything is done with them.
-const entryBatch = 1024
-
 // treeDiff walks what differs between two trees as merkle.Diff does, for work
 // that takes its time: a reader is held only while entries are gathered.
 type treeDiff struct {
@@ -75,7 +71,7 @@ func (d *treeDiff) dir(path string, a, b merkle.Hash, depth int) error {
 				return err
 			}
 		}
-		if len(batch) < entryBatch {
+		if len(batch) < limits.entries {
 			return nil
 		}
 		from = append(bytes.Clone(batch[len(batch)-1].name()), 0)
@@ -97,14 +93,14 @@ func (d *treeDiff) pair(path string, p pair, depth int) error {
 	return d.dir(path, a, b, depth-1)
 }
 
-// batch gathers up to entryBatch names, from one on, that differ.
+// batch gathers up to limits.entries names, from one on, that differ.
 func (d *treeDiff) batch(a, b merkle.Hash, from []byte) (out []pair, err error) {
 	err = d.repo.View(func(rd merkle.Reader) error {
 		var x, y entryCursor
 		if err := errors.Join(x.open(rd, a, from), y.open(rd, b, from)); err != nil {
 			return err
 		}
-		for len(out) < entryBatch && (x.ok || y.ok) {
+		for len(out) < limits.entries && (x.ok || y.ok) {
 			var p pair
 			order := compareCursors(&x, &y)
 			if order <= 0 {

@@ -279,7 +279,7 @@ func (w *writeOut) put(path string, e *merkle.Entry) error {
 		}
 		return nil
 	})
-	return w.noteBatch(freshBatch)
+	return w.noteBatch(limits.fresh)
 }
 
 // clear makes a path ready for an entry, unless it is right already. The
